@@ -1,0 +1,34 @@
+/** May this settlement (an operator's word on an effect) be recorded? One outcome per key, whoever says it first. */
+import type { EffectTry } from "./admitFiring.js"
+
+export interface SettlementFacts {
+  readonly run: "known" | "unknown" | "purged"
+  readonly over: boolean
+  /** The recorded try under the addressed key. */
+  readonly effect: Pick<EffectTry, "state"> | undefined
+  /** A settlement of the key that was accepted and not yet recorded. */
+  readonly accepted: { readonly digest: string } | undefined
+}
+
+export type SettlementVerdict =
+  | { readonly _tag: "Accepted" }
+  | { readonly _tag: "Duplicate" }
+  | { readonly _tag: "RunPurged" }
+  | { readonly _tag: "UnknownEffect" }
+  | { readonly _tag: "AlreadySettled" }
+  | { readonly _tag: "SettlementInvalid" }
+
+export const admitSettlement = (
+  facts: SettlementFacts,
+  request: { readonly digest: string; readonly valid: boolean }
+): SettlementVerdict => {
+  if (facts.run === "purged") return { _tag: "RunPurged" }
+  if (facts.run === "unknown" || facts.effect === undefined) return { _tag: "UnknownEffect" }
+  if (facts.accepted !== undefined) {
+    return facts.accepted.digest === request.digest ? { _tag: "Duplicate" } : { _tag: "AlreadySettled" }
+  }
+  if (facts.over || (facts.effect.state !== "intended" && facts.effect.state !== "refused")) {
+    return { _tag: "AlreadySettled" }
+  }
+  return request.valid ? { _tag: "Accepted" } : { _tag: "SettlementInvalid" }
+}

@@ -1,0 +1,374 @@
+/**
+ * The ledger: one append-only journal in a SQL database, and everything that is decided in its transactions.
+ *
+ * This file is its interface; `layer` builds it over any `SqlClient` of `@effect/sql-sqlite-node` or
+ * `@effect/sql-pg`. No other package contains SQL.
+ */
+import type {
+  BranchId,
+  DeliveryId,
+  Entry,
+  EntryDraft,
+  ForkId,
+  InterruptId,
+  RunId,
+  TerminalKind,
+  WorkerPlace
+} from "@fermata/contract"
+import { Context, type Effect, type Scope, type Stream } from "effect"
+import type { SqlClient } from "@effect/sql/SqlClient"
+import type {
+  AlreadyConsumed,
+  AlreadySettled,
+  CorruptJournal,
+  DeliveryIdReused,
+  EffectInFlight,
+  Fenced,
+  ForkIdReused,
+  InboxAdvanced,
+  InterruptClosed,
+  LedgerError,
+  ResumeValueInvalid,
+  RunConflict,
+  RunNotFound,
+  RunNotOver,
+  RunPurged,
+  UnknownCheckpoint,
+  UnknownEffect,
+  UnknownInterrupt
+} from "./LedgerError.js"
+
+// ── Models ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** `ready`: wants a worker. `waiting`: for an answer or a time. `stuck`: needs an operator or a corrected deployment. */
+export type BranchStatus = "ready" | "running" | "waiting" | "stuck" | "completed" | "failed" | "cancelled"
+
+/** A run's row: immutable, covered by its digest, which the first journal entry binds into the chain. */
+export interface RunRow {
+  readonly run: RunId
+  readonly workflow: string
+  readonly version: string
+  /** The encoded input, JSON text. */
+  readonly input: string
+  readonly inputDigest: string
+  readonly createdAt: number
+  readonly digest: string
+}
+
+/** A branch's row. */
+export interface BranchInfo {
+  readonly branch: BranchId
+  readonly run: RunId
+  readonly workflow: string
+  readonly version: string
+  readonly status: BranchStatus
+  /** The branch forked from, and the position; `null` for the root. */
+  readonly parent: { readonly branch: BranchId; readonly seq: number } | null
+  readonly head: number
+  readonly headDigest: string
+  readonly epoch: number
+  /** The worker that owns it, if any. */
+  readonly owner: string | null
+  readonly inboxHead: number
+  /** When it wants a worker next (ledger milliseconds): due time of its nearest timer, or since when it is ready. */
+  readonly readyAt: number | null
+  /** Why it is stuck, JSON text. */
+  readonly problem: string | null
+  readonly createdAt: number
+}
+
+/** An interrupt of a branch that nobody answered yet. */
+export interface PendingInterrupt {
+  readonly run: RunId
+  readonly branch: BranchId
+  readonly interrupt: InterruptId
+  readonly name: string
+  /** The encoded question, JSON text. */
+  readonly payload: string
+  /** Its checkpoint: the position of its `opened` entry. */
+  readonly seq: number
+  readonly openedAt: number
+}
+
+/** What came from outside, in the order in which it was accepted. */
+export interface InboxRow {
+  readonly branch: BranchId
+  /** 1, 2, 3 … without gaps. */
+  readonly pos: number
+  readonly kind: "answer" | "cancel" | "settlement"
+  /** Unique on the branch: `answer:<InterruptId>`, `cancel`, `settle:<EffectKey>`. */
+  readonly key: string
+  /** JSON text. answer: `{interrupt, delivery, value, valueDigest}`; cancel: `{reason}`; settlement: `{effect, settlement, value?}`. */
+  readonly payload: string
+  readonly at: number
+}
+
+/** A branch's history: its parent's up to the fork point, then its own entries; verified. */
+export interface History {
+  readonly run: RunRow
+  readonly branch: BranchInfo
+  readonly entries: ReadonlyArray<Entry>
+}
+
+export interface Claim {
+  readonly run: RunRow
+  readonly branch: BranchInfo
+}
+
+// ── Requests and receipts ───────────────────────────────────────────────────────────────────────────────────
+
+export interface StartRequest {
+  readonly run: RunId
+  readonly workflow: string
+  readonly version: string
+  /** Encoded, strict JSON text. */
+  readonly input: string
+  readonly inputDigest: string
+}
+
+export interface StartReceipt {
+  readonly branch: BranchId
+  /** False if the run existed: the same start again. */
+  readonly created: boolean
+}
+
+/** An answer with intent `"retry"`. The caller checked the value by the interrupt's Schema and says what it found. */
+export interface DeliverRequest {
+  readonly branch: BranchId
+  readonly interrupt: InterruptId
+  readonly delivery: DeliveryId
+  /** The interrupt's name as the caller knows it: an answer to another definition's interrupt is refused. */
+  readonly name: string
+  readonly value:
+    | { readonly _tag: "Valid"; readonly json: string; readonly digest: string }
+    | { readonly _tag: "Invalid"; readonly issues: ReadonlyArray<string> }
+}
+
+export interface DeliverReceipt {
+  readonly verdict: "Accepted" | "Duplicate"
+  readonly branch: BranchId
+  readonly interrupt: InterruptId
+  readonly delivery: DeliveryId
+  /** When it was accepted (ledger milliseconds). The same on every duplicate. */
+  readonly at: number
+  /** Set when the answer was accepted but its interrupt had closed before it was served. */
+  readonly unserved: string | null
+}
+
+export interface ForkRequest {
+  readonly run: RunId
+  readonly fork: ForkId
+  readonly parent: BranchId
+  readonly at:
+    /** After the entry at `seq`. */
+    | { readonly _tag: "Checkpoint"; readonly seq: number }
+    /** At the interrupt's `opened` entry, with an answer. */
+    | { readonly _tag: "Interrupt"; readonly interrupt: InterruptId; readonly name: string; readonly delivery: DeliveryId; readonly value: DeliverRequest["value"] }
+    /** Just before the recorded outcome of a step (named by its key), with another outcome. */
+    | { readonly _tag: "Outcome"; readonly step: string; readonly outcome: { readonly _tag: "Succeeded" | "Failed"; readonly json: string } }
+}
+
+export interface ForkReceipt {
+  readonly branch: BranchId
+  readonly seq: number
+  readonly created: boolean
+}
+
+export interface SettleRequest {
+  readonly branch: BranchId
+  readonly effect: string
+  /** `Succeeded`/`Failed` carry the encoded outcome; `DidNotHappen` promises that the firing never will arrive. */
+  readonly settlement:
+    | { readonly _tag: "Succeeded"; readonly json: string }
+    | { readonly _tag: "Failed"; readonly json: string }
+    | { readonly _tag: "DidNotHappen" }
+}
+
+/** How a branch stands when its owner lets go of it. */
+export type Release =
+  /** Waits; wants a worker again at `wakeAt` (a timer) or when something comes in. */
+  | { readonly _tag: "Waiting"; readonly wakeAt: number | null }
+  /** Needs help; `problem` is JSON text. */
+  | { readonly _tag: "Stuck"; readonly problem: string }
+  /** Wants another worker at once (graceful shutdown, eviction). */
+  | { readonly _tag: "Ready" }
+
+// ── The owner's write handle ────────────────────────────────────────────────────────────────────────────────
+
+/**
+ * The single append buffer of one owned branch. `append` is synchronous: it gives the entry its position, time and
+ * digest at once, and the ledger's writer makes it durable in order, in a commit shared with other branches.
+ * Callbacks run on the writer's turn; they must not throw and must not block.
+ */
+export interface BranchJournal {
+  readonly branch: BranchId
+  readonly epoch: number
+  /** Position of the last entry given out, durable or not. */
+  readonly head: number
+  readonly headDigest: string
+  /** Position of the last durable entry. */
+  readonly durable: number
+  /** True when it may not be appended to: fenced, failed for good, or closed. */
+  readonly lost: boolean
+  /**
+   * Appends and returns the stored form. `at` is max(previous `at`, ledger time, `notBefore`).
+   * Throws if `lost`, while a conditional append or a transaction is under way, or if `admitEntry` refuses.
+   */
+  append(draft: EntryDraft, notBefore?: number): Entry
+  /** Calls back once everything up to `seq` is durable, or with the loss. At once if that is known now. */
+  onDurable(seq: number, callback: (lost: Fenced | LedgerError | undefined) => void): void
+  /** Called once when the branch is lost. */
+  onLost(callback: (cause: Fenced | LedgerError) => void): void
+  /**
+   * After all earlier appends are durable: appends these if nothing came in after `inboxSeen`, else changes nothing.
+   * A terminal entry ends the branch in the same commit (status, owner, open interrupts).
+   */
+  appendIf(
+    drafts: ReadonlyArray<EntryDraft>,
+    options: { readonly inboxSeen: number; readonly notBefore?: number }
+  ): Effect.Effect<ReadonlyArray<Entry>, InboxAdvanced | Fenced | LedgerError>
+  /**
+   * After all earlier appends are durable: runs `body` in one database transaction under the branch's append lock and
+   * appends the entry that `outcome` makes of its exit, in the same commit. A typed failure of `body` rolls back its writes and
+   * still appends; a defect or interruption rolls back everything and is passed on.
+   */
+  transact<A, E, R>(
+    body: Effect.Effect<A, E, R>,
+    outcome: (exit: { readonly _tag: "Success"; readonly value: A } | { readonly _tag: "Failure"; readonly error: E }) => EntryDraft
+  ): Effect.Effect<Entry, Fenced | LedgerError, R>
+  /** Waits until all is durable, then lets go of the branch. Fails with `InboxAdvanced` (still owned) if something came in. */
+  release(how: Release, options: { readonly inboxSeen: number }): Effect.Effect<void, InboxAdvanced | Fenced | LedgerError>
+  /** Forgets the handle without writing (eviction after a loss, process end). */
+  close(): void
+}
+
+// ── The service ─────────────────────────────────────────────────────────────────────────────────────────────
+
+/** What is announced inside the process, and across processes by notification or polling. */
+export type Announcement =
+  /** A branch wants a worker. */
+  | { readonly _tag: "Ready" }
+  /** Something came into an owned branch's inbox. */
+  | { readonly _tag: "Inbox"; readonly branch: BranchId }
+  /** A branch ended, got stuck, parked, or opened an interrupt: whoever watches it should look. */
+  | { readonly _tag: "Changed"; readonly branch: BranchId }
+  /** Another process wrote something (SQLite), or notifications were interrupted (PostgreSQL): look at everything. */
+  | { readonly _tag: "Anything" }
+
+export interface WorkerLease {
+  readonly worker: string
+  /** True once the lease was lost (lapsed and taken): the worker must stop using its branches. */
+  readonly lost: Effect.Effect<void>
+}
+
+export interface Ledger {
+  readonly dialect: "sqlite" | "pg"
+  /** Where it is, without credentials; for messages. */
+  readonly database: string
+  /** Ledger time in milliseconds: the database's time where there is one, else the Clock's; estimated without a round trip. */
+  readonly now: Effect.Effect<number>
+  readonly unsafeNow: () => number
+  readonly sql: SqlClient
+
+  // runs
+  readonly start: (request: StartRequest) => Effect.Effect<StartReceipt, RunConflict | RunPurged | LedgerError | CorruptJournal>
+  readonly run: (run: RunId) => Effect.Effect<RunRow, RunNotFound | RunPurged | CorruptJournal | LedgerError>
+  readonly branch: (branch: BranchId) => Effect.Effect<BranchInfo, RunNotFound | RunPurged | LedgerError>
+  readonly branches: (run: RunId) => Effect.Effect<ReadonlyArray<BranchInfo>, RunNotFound | RunPurged | LedgerError>
+  /** Root branches, newest first. `after` is the run id of the last row of the previous page. */
+  readonly list: (options: {
+    readonly workflow?: string
+    readonly status?: BranchStatus
+    readonly after?: RunId
+    readonly limit?: number
+  }) => Effect.Effect<ReadonlyArray<BranchInfo>, LedgerError>
+  /** One query per branch of the lineage; every digest verified. */
+  readonly history: (branch: BranchId) => Effect.Effect<History, RunNotFound | RunPurged | CorruptJournal | LedgerError>
+  /** The terminal entry of a branch, verified by its digest against the branch's row; `undefined` while it is not over. */
+  readonly ending: (
+    branch: BranchId
+  ) => Effect.Effect<(Entry & { readonly kind: TerminalKind }) | undefined, RunNotFound | RunPurged | CorruptJournal | LedgerError>
+
+  // from outside
+  readonly deliver: (
+    request: DeliverRequest
+  ) => Effect.Effect<
+    DeliverReceipt,
+    | UnknownInterrupt
+    | RunPurged
+    | DeliveryIdReused
+    | AlreadyConsumed
+    | InterruptClosed
+    | ResumeValueInvalid
+    | CorruptJournal
+    | LedgerError
+  >
+  readonly cancel: (
+    branch: BranchId,
+    reason: string | null
+  ) => Effect.Effect<"Accepted" | "Duplicate" | "TooLate", RunNotFound | RunPurged | LedgerError>
+  readonly settle: (
+    request: SettleRequest
+  ) => Effect.Effect<"Accepted" | "Duplicate", UnknownEffect | AlreadySettled | RunPurged | CorruptJournal | LedgerError>
+  readonly fork: (
+    request: ForkRequest
+  ) => Effect.Effect<
+    ForkReceipt,
+    | RunNotFound
+    | RunPurged
+    | UnknownCheckpoint
+    | UnknownInterrupt
+    | InterruptClosed
+    | ForkIdReused
+    | EffectInFlight
+    | ResumeValueInvalid
+    | CorruptJournal
+    | LedgerError
+  >
+  readonly pendingInterrupts: (options?: {
+    readonly run?: RunId
+    readonly after?: { readonly openedAt: number; readonly branch: BranchId; readonly interrupt: InterruptId }
+    readonly limit?: number
+  }) => Effect.Effect<ReadonlyArray<PendingInterrupt>, LedgerError>
+  /** Inbox rows of a branch after `pos`, in order, digests verified. */
+  readonly inbox: (branch: BranchId, after: number) => Effect.Effect<ReadonlyArray<InboxRow>, CorruptJournal | LedgerError>
+
+  // owning
+  /** Registers a worker and keeps its lease renewed (one statement) until the scope closes; then its branches are ready for others. */
+  readonly register: (options: {
+    readonly lease: number
+    readonly place: WorkerPlace | undefined
+    /** Whether another worker's process is seen to run. */
+    readonly look: (place: WorkerPlace) => "running" | "gone" | "cannot tell"
+  }) => Effect.Effect<WorkerLease, LedgerError, Scope.Scope>
+  /** Takes branches that want a worker, oldest first; definitions are `workflow@version`. Branches of dead or lapsed workers are freed first. */
+  readonly claim: (options: {
+    readonly worker: string
+    readonly definitions: ReadonlyArray<string>
+    readonly limit: number
+  }) => Effect.Effect<ReadonlyArray<Claim>, LedgerError | CorruptJournal>
+  /** When the next waiting branch of these definitions is due, and when the next foreign lease lapses (ledger milliseconds). */
+  readonly nextWake: (definitions: ReadonlyArray<string>) => Effect.Effect<number | undefined, LedgerError>
+  readonly open: (claim: Claim) => BranchJournal
+  /** Branches that `worker` owns with something in their inbox beyond what was moved is for the caller to compare. */
+  readonly ownedInboxHeads: (worker: string) => Effect.Effect<ReadonlyArray<{ readonly branch: BranchId; readonly inboxHead: number; readonly epoch: number }>, LedgerError>
+  /** `dead` only with proof; see `judgeOwner`. */
+  readonly fate: (worker: string) => Effect.Effect<"dead" | "unknown", LedgerError>
+  /** Makes stuck branches ready: one branch, or all of these definitions. Returns how many. */
+  readonly unstick: (
+    which: { readonly branch: BranchId } | { readonly definitions: ReadonlyArray<string> }
+  ) => Effect.Effect<number, LedgerError>
+
+  // wake-ups
+  readonly announcements: Stream.Stream<Announcement>
+  /** As `announcements`, by synchronous callback; returns how to stop. */
+  readonly subscribe: (callback: (announcement: Announcement) => void) => () => void
+
+  // maintenance
+  /** Walks everything; recomputes chains and derived columns. */
+  readonly verify: Effect.Effect<{ readonly runs: number; readonly branches: number; readonly entries: number; readonly problems: ReadonlyArray<CorruptJournal> }, LedgerError>
+  /** Removes a run whose branches are all terminal, and leaves a generation. */
+  readonly purge: (run: RunId) => Effect.Effect<void, RunNotFound | RunPurged | RunNotOver | LedgerError>
+}
+
+export const Ledger = Context.GenericTag<Ledger>("@fermata/ledger/Ledger")

@@ -1,0 +1,203 @@
+/** What can go wrong between a caller and the ledger, as typed errors with the facts as fields. */
+import { Schema } from "effect"
+
+/** The database cannot be used as a ledger, and trying again will not change that. */
+export class LedgerUnusable extends Schema.TaggedError<LedgerUnusable>("fermata/LedgerUnusable")("LedgerUnusable", {
+  reason: Schema.Literal("not a database", "read-only", "newer version", "migration failed", "closed"),
+  /** Where: a file name, or a host and database without credentials. */
+  database: Schema.String,
+  detail: Schema.String,
+  /** What to do about it. */
+  advice: Schema.String
+}) {
+  override get message() {
+    return `The database ${this.database} cannot be used (${this.reason}): ${this.detail}. ${this.advice}`
+  }
+}
+
+/** The database did not answer, is locked or full, or the connection was lost. Nothing was lost; it may be tried again. */
+export class LedgerUnavailable extends Schema.TaggedError<LedgerUnavailable>("fermata/LedgerUnavailable")(
+  "LedgerUnavailable",
+  {
+    reason: Schema.Literal("busy", "full", "disconnected", "failed"),
+    database: Schema.String,
+    operation: Schema.String,
+    detail: Schema.String
+  }
+) {
+  override get message() {
+    return `${this.operation}: the database ${this.database} is not available (${this.reason}): ${this.detail}. Nothing was lost; try again.`
+  }
+}
+
+/** Stored rows do not verify: a digest, the chain or a derived column is wrong. Nothing is guessed. */
+export class CorruptJournal extends Schema.TaggedError<CorruptJournal>("fermata/CorruptJournal")("CorruptJournal", {
+  table: Schema.Literal("runs", "branches", "journal", "inbox"),
+  /** The run or branch concerned. */
+  id: Schema.String,
+  seq: Schema.NullOr(Schema.Number),
+  detail: Schema.String
+}) {
+  override get message() {
+    return `Stored data of ${this.id} does not verify (${this.table}${this.seq === null ? "" : `, seq ${this.seq}`}): ${this.detail}. Restore it from a backup, or fork the run from a checkpoint before the damage.`
+  }
+}
+
+/** The run id is in use for another workflow or another input. */
+export class RunConflict extends Schema.TaggedError<RunConflict>("fermata/RunConflict")("RunConflict", {
+  run: Schema.String,
+  differs: Schema.Literal("workflow", "input"),
+  stored: Schema.String
+}) {
+  override get message() {
+    return `Run ${this.run} exists with another ${this.differs} (${this.stored}). Use another run id, or start it with what it was started with.`
+  }
+}
+
+/** No such run, branch or checkpoint. */
+export class RunNotFound extends Schema.TaggedError<RunNotFound>("fermata/RunNotFound")("RunNotFound", {
+  id: Schema.String
+}) {
+  override get message() {
+    return `There is no run or branch ${this.id} in this database.`
+  }
+}
+
+/** The run was purged; its id is not used again, so that nothing late can revive it. */
+export class RunPurged extends Schema.TaggedError<RunPurged>("fermata/RunPurged")("RunPurged", {
+  run: Schema.String
+}) {
+  override get message() {
+    return `Run ${this.run} was purged. Use another run id.`
+  }
+}
+
+/** The run cannot be purged yet. */
+export class RunNotOver extends Schema.TaggedError<RunNotOver>("fermata/RunNotOver")("RunNotOver", {
+  run: Schema.String,
+  branches: Schema.Array(Schema.String)
+}) {
+  override get message() {
+    return `Run ${this.run} has branches that are not over: ${this.branches.join(", ")}. Cancel them or wait.`
+  }
+}
+
+/** The writer does not own the branch any more: another worker took it, or it was purged. Nothing was written. */
+export class Fenced extends Schema.TaggedError<Fenced>("fermata/Fenced")("Fenced", {
+  branch: Schema.String,
+  epoch: Schema.Number
+}) {
+  override get message() {
+    return `Branch ${this.branch}: epoch ${this.epoch} is fenced; another worker owns the branch. Nothing was written.`
+  }
+}
+
+/** An append was conditional on an inbox position, and something was accepted since. Nothing was written. */
+export class InboxAdvanced extends Schema.TaggedError<InboxAdvanced>("fermata/InboxAdvanced")("InboxAdvanced", {
+  branch: Schema.String,
+  inboxHead: Schema.Number
+}) {}
+
+// ── Refusals of deliveries, settlements, cancellations and forks ────────────────────────────────────────────
+
+export class UnknownInterrupt extends Schema.TaggedError<UnknownInterrupt>("fermata/UnknownInterrupt")(
+  "UnknownInterrupt",
+  { branch: Schema.String, interrupt: Schema.String, open: Schema.Array(Schema.String) }
+) {
+  override get message() {
+    return `Branch ${this.branch} has no interrupt ${this.interrupt}. Open: ${this.open.length === 0 ? "none" : this.open.join(", ")}.`
+  }
+}
+
+export class DeliveryIdReused extends Schema.TaggedError<DeliveryIdReused>("fermata/DeliveryIdReused")(
+  "DeliveryIdReused",
+  { branch: Schema.String, interrupt: Schema.String, delivery: Schema.String }
+) {
+  override get message() {
+    return `Delivery ${this.delivery} was used on branch ${this.branch} with another value or interrupt. Use a delivery id once.`
+  }
+}
+
+export class AlreadyConsumed extends Schema.TaggedError<AlreadyConsumed>("fermata/AlreadyConsumed")("AlreadyConsumed", {
+  branch: Schema.String,
+  interrupt: Schema.String,
+  /** The delivery that consumed it, and when (ledger milliseconds). */
+  by: Schema.String,
+  at: Schema.Number
+}) {
+  override get message() {
+    return `Interrupt ${this.interrupt} of branch ${this.branch} was consumed by delivery ${this.by} at ${new Date(this.at).toISOString()}. To try another answer, fork.`
+  }
+}
+
+export class InterruptClosed extends Schema.TaggedError<InterruptClosed>("fermata/InterruptClosed")("InterruptClosed", {
+  branch: Schema.String,
+  interrupt: Schema.String,
+  reason: Schema.String
+}) {
+  override get message() {
+    return `Interrupt ${this.interrupt} of branch ${this.branch} takes no answer any more: ${this.reason}.`
+  }
+}
+
+/** The answer does not satisfy the interrupt's Schema. Nothing was consumed. The value itself is not repeated here. */
+export class ResumeValueInvalid extends Schema.TaggedError<ResumeValueInvalid>("fermata/ResumeValueInvalid")(
+  "ResumeValueInvalid",
+  { branch: Schema.String, interrupt: Schema.String, issues: Schema.Array(Schema.String) }
+) {
+  override get message() {
+    return `The answer to ${this.interrupt} of branch ${this.branch} is invalid: ${this.issues.join("; ")}. Nothing was consumed.`
+  }
+}
+
+export class UnknownCheckpoint extends Schema.TaggedError<UnknownCheckpoint>("fermata/UnknownCheckpoint")(
+  "UnknownCheckpoint",
+  { branch: Schema.String, seq: Schema.Number, head: Schema.NullOr(Schema.Number) }
+) {
+  override get message() {
+    return `Branch ${this.branch} has no durable position ${this.seq}${this.head === null ? "" : ` (1 to ${this.head})`}.`
+  }
+}
+
+export class ForkIdReused extends Schema.TaggedError<ForkIdReused>("fermata/ForkIdReused")("ForkIdReused", {
+  run: Schema.String,
+  fork: Schema.String
+}) {
+  override get message() {
+    return `Run ${this.run} has a fork ${this.fork} from another checkpoint or with another value. Use another fork id.`
+  }
+}
+
+/** A `once` effect is under way at the position; a fork there could not know its outcome. */
+export class EffectInFlight extends Schema.TaggedError<EffectInFlight>("fermata/EffectInFlight")("EffectInFlight", {
+  branch: Schema.String,
+  seq: Schema.Number,
+  effects: Schema.Array(Schema.String),
+  below: Schema.NullOr(Schema.Number),
+  above: Schema.NullOr(Schema.Number)
+}) {
+  override get message() {
+    return `At position ${this.seq} of branch ${this.branch} the outcome of ${this.effects.join(", ")} is not known. Nearest forkable positions: ${this.below ?? "none"} before, ${this.above ?? "none yet"} after.`
+  }
+}
+
+export class UnknownEffect extends Schema.TaggedError<UnknownEffect>("fermata/UnknownEffect")("UnknownEffect", {
+  branch: Schema.String,
+  effect: Schema.String
+}) {
+  override get message() {
+    return `Branch ${this.branch} has no effect ${this.effect}.`
+  }
+}
+
+export class AlreadySettled extends Schema.TaggedError<AlreadySettled>("fermata/AlreadySettled")("AlreadySettled", {
+  branch: Schema.String,
+  effect: Schema.String
+}) {
+  override get message() {
+    return `The outcome of ${this.effect} of branch ${this.branch} is known; it cannot be settled again.`
+  }
+}
+
+/** What can go wrong with any operation of the ledger. */
+export type LedgerError = LedgerUnusable | LedgerUnavailable

@@ -1,0 +1,2 @@
+export * from "./Ledger.js"
+export * from "./LedgerError.js"
