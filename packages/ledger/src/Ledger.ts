@@ -33,6 +33,7 @@ import type {
   RunNotFound,
   RunNotOver,
   RunPurged,
+  SettlementInvalid,
   UnknownCheckpoint,
   UnknownEffect,
   UnknownInterrupt
@@ -309,7 +310,10 @@ export interface Ledger {
   ) => Effect.Effect<"Accepted" | "Duplicate" | "TooLate", RunNotFound | RunPurged | LedgerError>
   readonly settle: (
     request: SettleRequest
-  ) => Effect.Effect<"Accepted" | "Duplicate", UnknownEffect | AlreadySettled | RunPurged | CorruptJournal | LedgerError>
+  ) => Effect.Effect<
+    "Accepted" | "Duplicate",
+    UnknownEffect | AlreadySettled | SettlementInvalid | RunPurged | CorruptJournal | LedgerError
+  >
   readonly fork: (
     request: ForkRequest
   ) => Effect.Effect<

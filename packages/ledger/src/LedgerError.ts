@@ -199,5 +199,15 @@ export class AlreadySettled extends Schema.TaggedError<AlreadySettled>("fermata/
   }
 }
 
+/** The settlement cannot be recorded as it is. Nothing was settled. */
+export class SettlementInvalid extends Schema.TaggedError<SettlementInvalid>("fermata/SettlementInvalid")(
+  "SettlementInvalid",
+  { branch: Schema.String, effect: Schema.String, issues: Schema.Array(Schema.String) }
+) {
+  override get message() {
+    return `The settlement of ${this.effect} of branch ${this.branch} is invalid: ${this.issues.join("; ")}. Nothing was settled.`
+  }
+}
+
 /** What can go wrong with any operation of the ledger. */
 export type LedgerError = LedgerUnusable | LedgerUnavailable
