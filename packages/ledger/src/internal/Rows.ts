@@ -1,0 +1,132 @@
+/** Rows as the drivers return them, and the models that they are decoded to. PostgreSQL returns BIGINT as text. */
+import type { BranchId, Entry, EntryKind, InterruptId, RunId } from "@fermata/contract"
+import type { BranchInfo, BranchStatus, InboxRow, PendingInterrupt, RunRow } from "../Ledger.js"
+
+/** A 64-bit integer column: number (SQLite) or decimal text (PostgreSQL). */
+export type Int = number | string
+
+export interface RawRun {
+  readonly run_id: string
+  readonly workflow: string
+  readonly version: string
+  readonly input: string
+  readonly input_digest: string
+  readonly created_at: Int
+  readonly digest: string
+}
+
+export interface RawBranch {
+  readonly branch_id: string
+  readonly run_id: string
+  readonly workflow: string
+  readonly version: string
+  readonly definition: string
+  readonly parent: string | null
+  readonly fork_seq: Int | null
+  readonly fork_digest: string
+  readonly anchor: Int
+  readonly status: string
+  readonly head: Int
+  readonly head_digest: string
+  readonly epoch: Int
+  readonly owner: string | null
+  readonly ready_at: Int | null
+  readonly inbox_head: Int
+  readonly problem: string | null
+  readonly created_at: Int
+}
+
+export interface RawEntry {
+  readonly branch_id: string
+  readonly seq: Int
+  readonly kind: string
+  readonly key: string
+  readonly payload: string
+  readonly epoch: Int
+  readonly at: Int
+  readonly digest: string
+}
+
+export interface RawInbox {
+  readonly branch_id: string
+  readonly pos: Int
+  readonly kind: string
+  readonly key: string
+  readonly delivery: string | null
+  readonly payload: string
+  readonly at: Int
+  readonly digest: string
+}
+
+export interface RawInterrupt {
+  readonly branch_id: string
+  readonly interrupt_id: string
+  readonly run_id: string
+  readonly name: string
+  readonly payload: string
+  readonly seq: Int
+  readonly opened_at: Int
+}
+
+// Ids were checked when they entered and kinds are covered by the digest, which readers verify: hence the casts.
+
+export const runOfRow = (row: RawRun): RunRow => ({
+  run: row.run_id as RunId,
+  workflow: row.workflow,
+  version: row.version,
+  input: row.input,
+  inputDigest: row.input_digest,
+  createdAt: Number(row.created_at),
+  digest: row.digest
+})
+
+export const branchOfRow = (row: RawBranch): BranchInfo => ({
+  branch: row.branch_id as BranchId,
+  run: row.run_id as RunId,
+  workflow: row.workflow,
+  version: row.version,
+  status: row.status as BranchStatus,
+  parent: row.parent === null ? null : { branch: row.parent as BranchId, seq: Number(row.fork_seq) },
+  head: Number(row.head),
+  headDigest: row.head_digest,
+  epoch: Number(row.epoch),
+  owner: row.owner,
+  inboxHead: Number(row.inbox_head),
+  readyAt: row.ready_at === null ? null : Number(row.ready_at),
+  problem: row.problem,
+  createdAt: Number(row.created_at)
+})
+
+export const entryOfRow = (row: RawEntry): Entry => ({
+  branch: row.branch_id as BranchId,
+  seq: Number(row.seq),
+  kind: row.kind as EntryKind,
+  key: row.key,
+  payload: row.payload,
+  epoch: Number(row.epoch),
+  at: Number(row.at),
+  digest: row.digest
+})
+
+export const inboxOfRow = (row: RawInbox): InboxRow => ({
+  branch: row.branch_id as BranchId,
+  pos: Number(row.pos),
+  kind: row.kind as InboxRow["kind"],
+  key: row.key,
+  payload: row.payload,
+  at: Number(row.at)
+})
+
+export const interruptOfRow = (row: RawInterrupt): PendingInterrupt => ({
+  run: row.run_id as RunId,
+  branch: row.branch_id as BranchId,
+  interrupt: row.interrupt_id as InterruptId,
+  name: row.name,
+  payload: row.payload,
+  seq: Number(row.seq),
+  openedAt: Number(row.opened_at)
+})
+
+/** True if a branch of this status takes no more entries. */
+export const isOver = (status: BranchStatus): boolean =>
+  status === "completed" || status === "failed" || status === "cancelled"

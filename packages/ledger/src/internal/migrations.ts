@@ -1,0 +1,127 @@
+/**
+ * The tables, by migration. Both databases have the same shape; what differs between the dialects is in `dialectOf`.
+ * A released migration is never edited: a change is another one at the end.
+ */
+import { SqlClient } from "@effect/sql/SqlClient"
+import { Effect } from "effect"
+
+/** Entry kinds by which gates, settlements and forks look up a key; step rows stay out, so they cost no index. */
+export const indexedKinds = [
+  "interrupt.opened",
+  "interrupt.answered",
+  "interrupt.closed",
+  "effect.intended",
+  "effect.succeeded",
+  "effect.failed",
+  "effect.voided",
+  "effect.refused",
+  "inbox.unserved"
+] as const
+
+/** Repeat it in a query's WHERE (as a literal) for SQLite to use the journal's index on keys. */
+export const isIndexedKind = `kind IN (${indexedKinds.map((kind) => `'${kind}'`).join(", ")})`
+
+/** What the dialects say differently. */
+const dialectOf = (dialect: "sqlite" | "pg") => {
+  // Rows are found by their primary key only, so SQLite keeps them in it.
+  const table = (name: string, columns: string, fillFactor?: number) =>
+    dialect === "sqlite"
+      ? `CREATE TABLE ${name} (${columns}) STRICT, WITHOUT ROWID`
+      : // Ids compare by code unit, as on SQLite, whatever the database's collation.
+        `CREATE TABLE ${name} (${columns.replaceAll("TEXT", 'TEXT COLLATE "C"')})${fillFactor === undefined ? "" : ` WITH (fillfactor = ${fillFactor})`}`
+  /** `condition` is over OLD; `undefined` refuses always. */
+  const refuse = (name: string, on: string, event: "UPDATE" | "DELETE", unless: string | undefined) =>
+    dialect === "sqlite"
+      ? [
+          `CREATE TRIGGER ${name} BEFORE ${event} ON ${on}${unless === undefined ? "" : ` WHEN NOT (${unless})`} ` +
+            `BEGIN SELECT RAISE(ABORT, '${on} is append-only'); END`
+        ]
+      : [
+          `CREATE FUNCTION ${name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ` +
+            (unless === undefined ? "" : `IF ${unless} THEN RETURN OLD; END IF; `) +
+            `RAISE EXCEPTION '${on} is append-only' USING ERRCODE = 'integrity_constraint_violation'; END $$`,
+          `CREATE TRIGGER ${name} BEFORE ${event} ON ${on} FOR EACH ROW EXECUTE FUNCTION ${name}()`,
+          ...(event === "DELETE"
+            ? [`CREATE TRIGGER ${name}_all BEFORE TRUNCATE ON ${on} FOR EACH STATEMENT EXECUTE FUNCTION ${name}()`]
+            : [])
+        ]
+  return { int: dialect === "sqlite" ? "INTEGER" : "BIGINT", table, refuse }
+}
+
+const appendOnly = (dialect: "sqlite" | "pg", name: string, erasing: string): ReadonlyArray<string> => {
+  const { refuse } = dialectOf(dialect)
+  return [
+    ...refuse(`${name}_no_update`, name, "UPDATE", undefined),
+    // TRUNCATE has no OLD row; PostgreSQL refuses it because `erasing` is never true of a null.
+    ...refuse(`${name}_no_delete`, name, "DELETE", `EXISTS (SELECT 1 FROM fermata_erasing WHERE branch_id = ${erasing})`)
+  ]
+}
+
+const foundation = (dialect: "sqlite" | "pg"): ReadonlyArray<string> => {
+  const { int, table } = dialectOf(dialect)
+  return [
+    // Lets purge delete, inside its transaction only.
+    table("fermata_erasing", "branch_id TEXT NOT NULL PRIMARY KEY"),
+    table(
+      "fermata_runs",
+      `run_id TEXT NOT NULL PRIMARY KEY, workflow TEXT NOT NULL, version TEXT NOT NULL, input TEXT NOT NULL,
+       input_digest TEXT NOT NULL, created_at ${int} NOT NULL, digest TEXT NOT NULL`
+    ),
+    table("fermata_purged", `run_id TEXT NOT NULL PRIMARY KEY, generation ${int} NOT NULL, purged_at ${int} NOT NULL`),
+    table(
+      "fermata_branches",
+      `branch_id TEXT NOT NULL PRIMARY KEY, run_id TEXT NOT NULL, workflow TEXT NOT NULL, version TEXT NOT NULL,
+       definition TEXT NOT NULL, parent TEXT, fork_seq ${int}, fork_digest TEXT NOT NULL DEFAULT '',
+       anchor ${int} NOT NULL DEFAULT 0, status TEXT NOT NULL, head ${int} NOT NULL, head_digest TEXT NOT NULL,
+       epoch ${int} NOT NULL, owner TEXT, ready_at ${int}, inbox_head ${int} NOT NULL DEFAULT 0, problem TEXT,
+       created_at ${int} NOT NULL`,
+      // Appends change no indexed column: room on the page keeps their updates in it.
+      60
+    ),
+    // LV: a claim looks at due rows only; a branch that waits for an answer is in neither index.
+    `CREATE INDEX fermata_branches_claimable ON fermata_branches (definition, ready_at) WHERE owner IS NULL AND ready_at IS NOT NULL`,
+    `CREATE INDEX fermata_branches_owned ON fermata_branches (owner) WHERE owner IS NOT NULL`,
+    `CREATE INDEX fermata_branches_stuck ON fermata_branches (definition) WHERE status = 'stuck'`,
+    `CREATE INDEX fermata_branches_run ON fermata_branches (run_id)`,
+    `CREATE INDEX fermata_branches_roots ON fermata_branches (created_at, run_id) WHERE parent IS NULL`,
+    table(
+      "fermata_journal",
+      `branch_id TEXT NOT NULL, seq ${int} NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, payload TEXT NOT NULL,
+       epoch ${int} NOT NULL, at ${int} NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (branch_id, seq)`
+    ),
+    `CREATE INDEX fermata_journal_keys ON fermata_journal (branch_id, key) WHERE ${isIndexedKind}`,
+    table(
+      "fermata_inbox",
+      `branch_id TEXT NOT NULL, pos ${int} NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, delivery TEXT,
+       payload TEXT NOT NULL, at ${int} NOT NULL, digest TEXT NOT NULL,
+       PRIMARY KEY (branch_id, pos), UNIQUE (branch_id, key), UNIQUE (branch_id, delivery)`
+    ),
+    table(
+      "fermata_interrupts",
+      `branch_id TEXT NOT NULL, interrupt_id TEXT NOT NULL, run_id TEXT NOT NULL, name TEXT NOT NULL,
+       payload TEXT NOT NULL, seq ${int} NOT NULL, opened_at ${int} NOT NULL, PRIMARY KEY (branch_id, interrupt_id)`
+    ),
+    `CREATE INDEX fermata_interrupts_order ON fermata_interrupts (opened_at, branch_id, interrupt_id)`,
+    `CREATE INDEX fermata_interrupts_run ON fermata_interrupts (run_id)`,
+    table(
+      "fermata_workers",
+      `worker_id TEXT NOT NULL PRIMARY KEY, boot_id TEXT NOT NULL, pid_ns TEXT NOT NULL, pid ${int} NOT NULL,
+       start_time TEXT NOT NULL, lease_until ${int} NOT NULL, state TEXT NOT NULL`
+    ),
+    ...appendOnly(dialect, "fermata_runs", "OLD.run_id || '/main'"),
+    ...appendOnly(dialect, "fermata_journal", "OLD.branch_id"),
+    ...appendOnly(dialect, "fermata_inbox", "OLD.branch_id")
+  ]
+}
+
+/** By `<number>_<name>`; numbers rise. */
+export const migrations: Record<string, Effect.Effect<void, unknown, SqlClient>> = {
+  "1_foundation": Effect.gen(function* () {
+    const sql = yield* SqlClient
+    const statements = sql.onDialectOrElse({ pg: () => foundation("pg"), orElse: () => foundation("sqlite") })
+    for (const statement of statements) yield* sql.unsafe(statement)
+  })
+}
+
+/** The newest migration that this code knows; a database beyond it is left alone. */
+export const newestMigration = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
