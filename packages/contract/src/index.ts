@@ -2,10 +2,12 @@
  * The resume contract as code: vocabulary, properties and the decision functions that the ledger and the runtime
  * call. It depends on `effect` alone.
  */
+export * as Defect from "./Defect.js"
 export * from "./Delivery.js"
 export * from "./Entry.js"
 export * from "./Ids.js"
 export * from "./Property.js"
+export * as StrictJson from "./StrictJson.js"
 export * from "./decisions/admitAppend.js"
 export * from "./decisions/admitCancel.js"
 export * from "./decisions/admitEntry.js"
