@@ -1,0 +1,170 @@
+/**
+ * The ledger's one writer: it drains what all branches want appended into one commit (group commit), tells each
+ * branch what became of its part, and starts over. While a commit is under way the next one gathers.
+ *
+ * A part whose outcome is unknown (a lost connection, a busy file) is tried again until it is known: trying again is
+ * harmless, since a part that is stored already does not match its base any more and is recognised.
+ */
+import { SqlError } from "@effect/sql/SqlError"
+import { Effect, Runtime } from "effect"
+import { Fenced, type LedgerError } from "../LedgerError.js"
+import { announcementsOf, type CommitParts, type Part, type PartOutcome, storedEntries } from "./Commit.js"
+import { backoff, type Database, hostSleep } from "./Database.js"
+import { causeOf, failureKind, ledgerError } from "./SqlFailure.js"
+
+/** What a branch's append buffer offers the writer. */
+export interface PartSource {
+  readonly branch: string
+  readonly epoch: number
+  /** Takes what is to be stored next, about so much; `undefined` if there is nothing. */
+  take(limits: { readonly rows: number; readonly chars: number }): Part | undefined
+  /** True if `take` would return something. */
+  readonly wants: boolean
+  /** The part taken last is stored (or only up to its condition). */
+  settled(part: Part, outcome: Extract<PartOutcome, { readonly _tag: "Stored" | "InboxAdvanced" }>): void
+  /** Nothing of it will be stored any more. */
+  fail(cause: Fenced | LedgerError): void
+}
+
+/** What one commit takes at most: beyond it a commit costs latency and gains nothing. */
+const limits = { rows: 1024, chars: 4_000_000 }
+
+/** Host milliseconds that a full disk or an unexplained failure is tried again before its branches are given up. */
+const patience = 5_000
+
+interface Taken {
+  readonly source: PartSource
+  readonly part: Part
+}
+
+export class JournalWriter {
+  /** In the order in which they asked. */
+  private readonly waiting = new Set<PartSource>()
+  private readonly open = new Set<PartSource>()
+  private scheduled = false
+  private committing = false
+  private closed = false
+
+  constructor(
+    private readonly db: Database,
+    private readonly commit: CommitParts,
+    private readonly runtime: Runtime.Runtime<never>
+  ) {}
+
+  /** Makes the writer answerable for a source until it is forgotten. */
+  adopt(source: PartSource): void {
+    this.open.add(source)
+  }
+
+  forget(source: PartSource): void {
+    this.open.delete(source)
+    this.waiting.delete(source)
+  }
+
+  /** The source has something to store. */
+  want(source: PartSource): void {
+    this.waiting.add(source)
+    this.schedule()
+  }
+
+  /** Gives up everything that is not stored. */
+  close(): void {
+    this.closed = true
+    const cause = ledgerError(new Error("pool after calling end"), "append", this.db.name)
+    for (const source of [...this.open]) source.fail(cause)
+  }
+
+  private schedule(): void {
+    if (this.scheduled || this.committing || this.waiting.size === 0) return
+    this.scheduled = true
+    // The rest of this macrotask, and what other branches do in it, joins the commit.
+    setImmediate(() => {
+      this.scheduled = false
+      this.turn()
+    })
+  }
+
+  private turn(): void {
+    if (this.closed) return
+    const taken = this.gather()
+    if (taken.length === 0) return
+    this.committing = true
+    Runtime.runCallback(this.runtime)(this.untilKnown(taken, 0, performance.now()), {
+      onExit: (exit) => {
+        this.committing = false
+        // Only a defect of the writer itself ends here: its branches must not hang.
+        if (exit._tag === "Failure") {
+          const cause = ledgerError(exit.cause, "append", this.db.name)
+          for (const { source } of taken) source.fail(cause)
+        }
+        this.schedule()
+      }
+    })
+  }
+
+  private gather(): ReadonlyArray<Taken> {
+    const taken: Array<Taken> = []
+    let rows = 0
+    let chars = 0
+    for (const source of this.waiting) {
+      if (rows >= limits.rows || chars >= limits.chars) break
+      this.waiting.delete(source)
+      const part = source.take({ rows: limits.rows - rows, chars: limits.chars - chars })
+      if (part === undefined) continue
+      taken.push({ source, part })
+      rows += part.entries.length + part.conditional.length
+      for (const entry of part.entries) chars += entry.payload.length
+      if (source.wants) this.waiting.add(source)
+      if (taken.length >= limits.rows) break
+    }
+    // Rows are locked in id order, so that two writers' commits cannot wait for each other.
+    return taken.length < 2 ? taken : taken.sort((a, b) => (a.part.branch < b.part.branch ? -1 : 1))
+  }
+
+  private untilKnown(taken: ReadonlyArray<Taken>, attempt: number, since: number): Effect.Effect<void> {
+    return this.commit(taken.map(({ part }) => part)).pipe(
+      Effect.flatMap((outcomes) => {
+        const again = taken.filter((one, index) => !this.settle(one, outcomes[index]))
+        return again.length === 0 ? Effect.void : this.later(again, attempt, since)
+      }),
+      Effect.catchAll((error: SqlError) => {
+        const kind = failureKind(causeOf(error))
+        const passing = kind === "busy" || kind === "conflict" || kind === "disconnected"
+        if (!this.closed && passing) return this.later(taken, attempt, since)
+        // One branch's row that the database does not take must not hurt the others.
+        if (!this.closed && taken.length > 1) {
+          return Effect.forEach(taken, (one) => this.untilKnown([one], 0, since), { discard: true })
+        }
+        if (!this.closed && kind !== "closed" && performance.now() - since < patience) {
+          return this.later(taken, attempt, since)
+        }
+        return Effect.sync(() => {
+          const cause = ledgerError(causeOf(error), "append", this.db.name)
+          for (const { source } of taken) source.fail(cause)
+        })
+      })
+    )
+  }
+
+  private later(taken: ReadonlyArray<Taken>, attempt: number, since: number): Effect.Effect<void> {
+    return Effect.zipRight(
+      hostSleep(backoff(attempt)),
+      Effect.suspend(() => this.untilKnown(taken, attempt + 1, since))
+    )
+  }
+
+  /** False if the part must be tried again. */
+  private settle({ source, part }: Taken, outcome: PartOutcome | undefined): boolean {
+    if (outcome === undefined || outcome._tag === "Again") return false
+    if (outcome._tag === "Fenced") {
+      source.fail(new Fenced({ branch: part.branch, epoch: part.epoch }))
+      return true
+    }
+    source.settled(part, outcome)
+    if (source.wants) this.waiting.add(source)
+    for (const announcement of announcementsOf(part, storedEntries(part, outcome), outcome._tag === "Stored")) {
+      this.db.hub.publish(announcement)
+    }
+    return true
+  }
+}
