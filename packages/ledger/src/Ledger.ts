@@ -133,7 +133,10 @@ export interface StartReceipt {
   readonly created: boolean
 }
 
-/** An answer with intent `"retry"`. The caller checked the value by the interrupt's Schema and says what it found. */
+/**
+ * An answer with intent `"retry"`. The caller checked the value by the interrupt's Schema and says what it found; the
+ * digest is of its canonical JSON text, and an invalid value that has such a text may have one too.
+ */
 export interface DeliverRequest {
   readonly branch: BranchId
   readonly interrupt: InterruptId
@@ -142,7 +145,7 @@ export interface DeliverRequest {
   readonly name: string
   readonly value:
     | { readonly _tag: "Valid"; readonly json: string; readonly digest: string }
-    | { readonly _tag: "Invalid"; readonly issues: ReadonlyArray<string> }
+    | { readonly _tag: "Invalid"; readonly issues: ReadonlyArray<string>; readonly digest?: string }
 }
 
 export interface DeliverReceipt {
