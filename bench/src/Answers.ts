@@ -1,0 +1,28 @@
+/** Answers to the n-th question of a run of `Asking`. */
+import type { BranchId } from "@fermata/contract"
+import { Client } from "@fermata/runtime"
+import { Effect } from "effect"
+import { More } from "./Workflows.js"
+
+/** Answers it, durably: so many more steps, or 0 to end. */
+export const answer = (branch: BranchId, question: number, value: number) =>
+  Effect.flatMap(Client.Client, (client) =>
+    client.resume(More, {
+      branch,
+      interrupt: `more#${question}`,
+      value,
+      deliveryId: `${branch}-${question}`,
+      intent: "retry"
+    })
+  )
+
+/** Waits until the branch is parked on it. */
+export const awaitQuestion = (branch: BranchId, question: number) =>
+  Effect.flatMap(Client.Client, (client) =>
+    client.awaitStatus(
+      branch,
+      (description) =>
+        description.status === "waiting" &&
+        description.waitingFor.some((what) => what._tag === "Answer" && what.interrupt === `more#${question}`)
+    )
+  )
