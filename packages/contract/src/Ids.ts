@@ -88,9 +88,14 @@ export type TimerId = typeof TimerId.Type
 export const DeliveryId = id("DeliveryId")
 export type DeliveryId = typeof DeliveryId.Type
 
+/** The most UTF-16 code units a definition's name may have: a key made of it and an ordinal is an identifier still. */
+export const maxNameLength = 200
+
 /** The name of a definition: workflow, node, side effect or interrupt. It may not contain `#` or `|`, which end names in keys. */
 export const DefinitionName = id("DefinitionName", (text) =>
-  /[#|]/.test(text) ? "contains # or |, which separate names from ordinals" : undefined
+  text.length > maxNameLength
+    ? `is longer than ${maxNameLength} characters (${text.length})`
+    : /[#|]/.test(text) ? "contains # or |, which separate names from ordinals" : undefined
 )
 export type DefinitionName = typeof DefinitionName.Type
 
@@ -105,9 +110,17 @@ export type WorkflowVersion = typeof WorkflowVersion.Type
 export const EffectKey = Schema.String.pipe(Schema.brand("EffectKey"))
 export type EffectKey = typeof EffectKey.Type
 
-/** Builds an {@link EffectKey}. `position` is the call's ordinal within the step, or the caller's explicit key. */
+/**
+ * Builds an {@link EffectKey}. `position` is the call's ordinal within the step, or the caller's explicit key. EO: no two
+ * firings have one key, so what separates the parts is escaped where a part contains it.
+ */
 export const effectKey = (branch: BranchId, step: StepKey, position: string, attemptAt: number): EffectKey =>
-  EffectKey.make(`${branch}|${step}|${position}${attemptAt === 0 ? "" : `~${attemptAt}`}`)
+  EffectKey.make(
+    `${keyPart(branch)}|${keyPart(step)}|${keyPart(position)}${attemptAt === 0 ? "" : `~${attemptAt}`}`
+  )
+
+const keyPart = (text: string): string =>
+  /[|~%]/.test(text) ? text.replaceAll("%", "%25").replaceAll("|", "%7C").replaceAll("~", "%7E") : text
 
 /** A position in a history. Addressable and immutable. */
 export const Checkpoint = Schema.Struct({ branch: BranchId, seq: Schema.NonNegativeInt })

@@ -15,7 +15,7 @@ import { Either, Schema } from "effect"
 export const maxDepth = 2000
 
 /** How many values one payload may hold: an object that is shared at every level would else unfold without end. */
-export const maxValues = 20_000_000
+export const maxValues = 5_000_000
 
 /** A value that has no exact JSON form, or a text that this codec did not write. */
 export class StrictJsonIssue extends Schema.TaggedError<StrictJsonIssue>("fermata/StrictJsonIssue")("StrictJsonIssue", {
@@ -129,9 +129,13 @@ const attempt = <A>(encoding: () => A): Either.Either<A, StrictJsonIssue> => {
 const jsonOf = (value: unknown): unknown => {
   budget = maxValues
   if (isPlain(value, 0)) return value
+  // Not walked a second time: that would also build a copy of it.
+  if (budget < 0) return refuse([], tooLarge)
   budget = maxValues
   return converted(value, [], new Set())
 }
+
+const tooLarge = `is too large: it holds more than ${maxValues} values (an object used twice counts twice)`
 
 /** Values that the walk under way may still visit. A walk is synchronous, so one counter serves all. */
 let budget = 0
@@ -203,7 +207,7 @@ const converted = (value: unknown, path: Path, ancestors: Set<object>): unknown 
       if (value === null) return null
       if (ancestors.has(value)) return refuse(path, "refers back to an object that contains it (a cycle)")
       if (path.length >= maxDepth) return refuse(path, `is nested more than ${maxDepth} levels deep`)
-      if (--budget < 0) return refuse(path, `is too large: it holds more than ${maxValues} values`)
+      if (--budget < 0) return refuse(path, tooLarge)
       ancestors.add(value)
       const json = Array.isArray(value) ? convertedArray(value, path, ancestors) : convertedObject(value, path, ancestors)
       ancestors.delete(value)

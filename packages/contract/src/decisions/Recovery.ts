@@ -6,6 +6,7 @@
  * ended. Nothing but entries goes in, so nothing but the durable history can decide.
  */
 import type { BranchId } from "../Ids.js"
+import { writesIntent } from "../Delivery.js"
 import { type Entry, type EffectIdentity, payloadOf } from "../Entry.js"
 import type { EffectTry } from "./admitFiring.js"
 
@@ -189,6 +190,9 @@ export class Recovery {
     identity: EffectIdentity,
     change: Pick<RecordedTry, "state"> & Partial<RecordedTry>
   ): void {
+    // An outcome whose intent is not remembered came after its step ended (an abandoned firing): nothing waits for it,
+    // and remembering it would let memory grow with the history.
+    if (change.state !== "intended" && writesIntent(identity.delivery) && !this.effects.has(entry.key)) return
     const step = this.step(identity.step)
     let tries = step.effects.get(identity.position)
     if (tries === undefined) step.effects.set(identity.position, (tries = []))

@@ -6,7 +6,7 @@ export interface SettlementFacts {
   readonly over: boolean
   /** The recorded try under the addressed key. */
   readonly effect: Pick<EffectTry, "state"> | undefined
-  /** A settlement of the key that was accepted and not yet recorded. */
+  /** The settlement of the key that was accepted, recorded since or not. */
   readonly accepted: { readonly digest: string } | undefined
 }
 
@@ -23,10 +23,13 @@ export const admitSettlement = (
   request: { readonly digest: string; readonly valid: boolean }
 ): SettlementVerdict => {
   if (facts.run === "purged") return { _tag: "RunPurged" }
-  if (facts.run === "unknown" || facts.effect === undefined) return { _tag: "UnknownEffect" }
+  if (facts.run === "unknown") return { _tag: "UnknownEffect" }
+  // Before the effect is looked at: once its step has ended the history keeps no record of it, and the same settlement
+  // again (its reply was lost) is still a duplicate.
   if (facts.accepted !== undefined) {
     return facts.accepted.digest === request.digest ? { _tag: "Duplicate" } : { _tag: "AlreadySettled" }
   }
+  if (facts.effect === undefined) return { _tag: "UnknownEffect" }
   if (facts.over || (facts.effect.state !== "intended" && facts.effect.state !== "refused")) {
     return { _tag: "AlreadySettled" }
   }

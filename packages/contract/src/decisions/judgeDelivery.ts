@@ -17,8 +17,13 @@ export interface DeliveryUse {
   readonly valueDigest: string
 }
 
-/** Whether the value satisfies the answer's Schema. */
-export type ValueCheck = { readonly _tag: "Valid"; readonly digest: string } | { readonly _tag: "Invalid" }
+/**
+ * Whether the value satisfies the answer's Schema. `digest` is of its canonical text. An invalid value has one if it has
+ * such a text: what was consumed before a deployment narrowed the Schema is still the same delivery.
+ */
+export type ValueCheck =
+  | { readonly _tag: "Valid"; readonly digest: string }
+  | { readonly _tag: "Invalid"; readonly digest?: string }
 
 export interface DeliveryFacts {
   readonly run: "known" | "unknown" | "purged"
@@ -52,11 +57,15 @@ export const judgeDelivery = (facts: DeliveryFacts, request: DeliveryRequest): D
   // 1: the address must name something
   if (facts.run === "purged") return { _tag: "RunPurged" }
   if (facts.run === "unknown" || facts.interrupt._tag === "Unknown") return { _tag: "UnknownInterrupt" }
-  const use = facts.deliveryUse
-  const digest = request.value._tag === "Valid" ? request.value.digest : undefined
+  const { interrupt } = facts
+  // The consuming delivery is a use of its id, whether or not the caller looked for uses apart from it.
+  const consumedBySame = interrupt._tag === "Consumed" && interrupt.delivery === request.delivery
+  const use: DeliveryUse | undefined = consumedBySame
+    ? { interrupt: request.interrupt, valueDigest: interrupt.valueDigest }
+    : facts.deliveryUse
   if (use !== undefined) {
     // 2: the same delivery again is inert, also when the run is over since
-    if (use.interrupt === request.interrupt && use.valueDigest === digest) return { _tag: "Duplicate" }
+    if (use.interrupt === request.interrupt && use.valueDigest === request.value.digest) return { _tag: "Duplicate" }
     // 3: one delivery id, one meaning
     return { _tag: "DeliveryIdReused" }
   }

@@ -23,11 +23,12 @@ export const judgeOwner = (facts: {
   return facts.now >= facts.leaseUntil ? { _tag: "Expired" } : { _tag: "Alive" }
 }
 
-/** Can one process judge another's life? Only in the same boot and the same pid namespace. */
+/** Can one process judge another's life? Only in the same boot and the same pid namespace, both of them known. */
 export const canSee = (self: WorkerPlace | undefined, other: WorkerPlace | undefined): boolean =>
   self !== undefined &&
   other !== undefined &&
   self.bootId !== "" &&
+  self.pidNamespace !== "" &&
   self.bootId === other.bootId &&
   self.pidNamespace === other.pidNamespace
 

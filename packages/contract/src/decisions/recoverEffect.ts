@@ -29,6 +29,7 @@ export type InDoubtVerdict =
   | { readonly _tag: "AwaitSettlement" }
 
 export const recoverEffect = (facts: InDoubtFacts): InDoubtVerdict => {
+  const firedByLiving = facts.firedBy !== "dead"
   switch (facts.delivery) {
     // Commits with its outcome; an intent of one cannot exist, and its absence means that it did not happen.
     case "transactional":
@@ -45,10 +46,12 @@ export const recoverEffect = (facts: InDoubtFacts): InDoubtVerdict => {
         case "unavailable":
           return { _tag: "AwaitSettlement" }
         case "notAsked":
+          // Without a time at which the firing is over there is nothing to wait for: only a person can say.
+          if (firedByLiving && !Number.isFinite(facts.overAt)) return { _tag: "AwaitSettlement" }
           // A zombie may still be between its check and the wire: asking now could miss its firing.
-          return facts.firedBy === "dead" || facts.now >= facts.overAt
-            ? { _tag: "AskOutside" }
-            : { _tag: "WaitUntil", at: facts.overAt }
+          return firedByLiving && facts.now < facts.overAt
+            ? { _tag: "WaitUntil", at: facts.overAt }
+            : { _tag: "AskOutside" }
       }
   }
 }
