@@ -15,7 +15,9 @@ export interface Options {
 /** What is wrong with a command line, for the person who wrote it. */
 export class BadUsage extends Error {}
 
-export const usage = (lines: ReadonlyArray<string>): string => `npm run bench -- [--sqlite] [--postgres] [--only ${lines.join(",")}]
+export const usage = (
+  lines: ReadonlyArray<string>
+): string => `npm run bench -- [--sqlite] [--postgres] [--only ${lines.join(",")}]
   --json            prints JSON instead of the table
   --rounds N        takes the median of N rounds (5)
   --waiting N       lets N runs wait (100000)
@@ -59,6 +61,7 @@ const read = (args: ReadonlyArray<string>) => {
 
 const count = (name: string, text: string): number => {
   const value = Number(text)
-  if (!Number.isSafeInteger(value) || value < 1) throw new BadUsage(`--${name} wants a whole number from 1, not ${text}.`)
+  if (!Number.isSafeInteger(value) || value < 1)
+    throw new BadUsage(`--${name} wants a whole number from 1, not ${text}.`)
   return value
 }

@@ -10,12 +10,14 @@ export interface Outcome {
 }
 
 const number = (value: number): string =>
-  value.toLocaleString("en", value >= 100 ? { maximumFractionDigits: 0 } : { minimumFractionDigits: 2, maximumFractionDigits: 2 })
+  value.toLocaleString(
+    "en",
+    value >= 100 ? { maximumFractionDigits: 0 } : { minimumFractionDigits: 2, maximumFractionDigits: 2 }
+  )
 
 const quantity = ({ unit, value }: Quantity): string => `${number(value)} ${unit}`
 
-const goalText = (goal: Goal): string =>
-  "atLeast" in goal ? `≥ ${number(goal.atLeast)}` : `≤ ${number(goal.atMost)}`
+const goalText = (goal: Goal): string => ("atLeast" in goal ? `≥ ${number(goal.atLeast)}` : `≤ ${number(goal.atMost)}`)
 
 const headings = ["", "measured", "beside", "", "ratio", "goal", ""]
 
@@ -38,7 +40,9 @@ export const table = (title: string, outcomes: ReadonlyArray<Outcome>): string =
   const widths = headings.map((_, column) => Math.max(...rows.map((cells) => (cells[column] ?? "").length)))
   const lines = rows.map((cells) =>
     cells
-      .map((cell, column) => (rightAligned.has(column) ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0)))
+      .map((cell, column) =>
+        rightAligned.has(column) ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0)
+      )
       .join("  ")
       .trimEnd()
   )

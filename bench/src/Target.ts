@@ -20,7 +20,9 @@ export interface Target {
 
 /** The plane on a database, as durable as it is by default. A plane that cannot be opened ends the measurement. */
 export const planeOf = (location: Location) =>
-  Layer.orDie(location._tag === "Sqlite" ? Plane.sqlite({ filename: location.filename }) : Plane.postgres({ url: location.url }))
+  Layer.orDie(
+    location._tag === "Sqlite" ? Plane.sqlite({ filename: location.filename }) : Plane.postgres({ url: location.url })
+  )
 
 /** How many commits a raw sample has. */
 export const sampleSize = 500

@@ -6,7 +6,11 @@ import { type Location, planeOf } from "./Target.js"
 // ── Effects, nodes, interrupts ──────────────────────────────────────────────────────────────────────────────
 
 const Touch = SideEffect.make("bench/touch", { delivery: Delivery.keyed, input: Schema.Number, success: Schema.Number })
-const Look = SideEffect.make("bench/look", { delivery: Delivery.repeatable, input: Schema.Number, success: Schema.Number })
+const Look = SideEffect.make("bench/look", {
+  delivery: Delivery.repeatable,
+  input: Schema.Number,
+  success: Schema.Number
+})
 const Gate = SideEffect.make("bench/gate", { delivery: Delivery.repeatable })
 const Hold = SideEffect.make("bench/hold", { delivery: Delivery.keyed })
 

@@ -15,12 +15,15 @@ const long = 50_000
 const short = 1000
 const turn = 500
 
-const bytesOf = (entry: Entry): number => Buffer.byteLength(entry.payload) + Buffer.byteLength(entry.key) + entry.digest.length
+const bytesOf = (entry: Entry): number =>
+  Buffer.byteLength(entry.payload) + Buffer.byteLength(entry.key) + entry.digest.length
 
 /** Bytes a step in the last turn of a history. */
 const bytesPerStep = (history: ReadonlyArray<Entry>): number => {
   // A keyed step has three entries; a whole number of them keeps the mix of kinds the same.
-  const last = history.filter((entry) => entry.kind !== "interrupt.opened" && entry.kind !== "interrupt.answered").slice(-3 * turn)
+  const last = history
+    .filter((entry) => entry.kind !== "interrupt.opened" && entry.kind !== "interrupt.answered")
+    .slice(-3 * turn)
   return (3 * last.reduce((sum, entry) => sum + bytesOf(entry), 0)) / last.length
 }
 

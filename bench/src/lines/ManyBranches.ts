@@ -26,12 +26,17 @@ export const manyBranches: Line = {
         gate = yield* Deferred.make<void>()
         full = yield* Deferred.make<void>()
         standing = 0
-        const started = yield* Effect.forEach(Array.from({ length: branches }), () => client.start(Gated, steps), { concurrency: 10 })
+        const started = yield* Effect.forEach(Array.from({ length: branches }), () => client.start(Gated, steps), {
+          concurrency: 10
+        })
         yield* Deferred.await(full)
         const elapsed = yield* millisecondsOf(
           Effect.zipRight(
             Deferred.succeed(gate, undefined),
-            Effect.forEach(started, (handle) => client.result(Gated, handle), { concurrency: "unbounded", discard: true })
+            Effect.forEach(started, (handle) => client.result(Gated, handle), {
+              concurrency: "unbounded",
+              discard: true
+            })
           )
         )
         return (branches * steps * 1000) / elapsed

@@ -5,7 +5,11 @@ import { Location } from "../Target.js"
 const text = Schema.encodeSync(Schema.parseJson(Location))
 const parse = Schema.decodeUnknownSync(Schema.parseJson(Location))
 
-export const names = { location: "FERMATA_BENCH_LOCATION", mode: "FERMATA_BENCH_MODE", run: "FERMATA_BENCH_RUN" } as const
+export const names = {
+  location: "FERMATA_BENCH_LOCATION",
+  mode: "FERMATA_BENCH_MODE",
+  run: "FERMATA_BENCH_RUN"
+} as const
 
 export const encodeLocation = (location: Location): string => text(location)
 

@@ -16,7 +16,12 @@ const record = Effect.provide(
     return yield* Effect.never
   }),
   // A keyed effect fires only when everything before it is durable: whoever is told may kill.
-  running(location(), { onHold: Effect.zipRight(Effect.sync(() => say("held")), Effect.never) })
+  running(location(), {
+    onHold: Effect.zipRight(
+      Effect.sync(() => say("held")),
+      Effect.never
+    )
+  })
 )
 
 const finish = Effect.provide(
