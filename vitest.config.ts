@@ -6,8 +6,8 @@ import { defineConfig } from "vitest/config"
  * One configuration for every test of the workspace. Tests run on the packages' sources (the `@fermata/source`
  * condition); only child processes run what `npm run build` made.
  *
- * PostgreSQL: the global setup starts one server and names it in FERMATA_TEST_POSTGRES, unless that is set already. A test
- * takes a database of its own by `freshPostgres` of `@fermata/test/Postgres`, which works in every package.
+ * PostgreSQL: the global setup starts one server and names it in FERMATA_TEST_POSTGRES, unless that is set already. A
+ * test takes a database of its own by `freshPostgres` of `@fermata/test/Postgres`, which works in every package.
  */
 const conditions = ["@fermata/source", ...defaultServerConditions]
 
@@ -15,10 +15,15 @@ export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
-    include: ["packages/*/test/**/*.test.ts", "examples/*/test/**/*.test.ts", "bench/test/**/*.test.ts", "test/**/*.test.ts"],
+    include: [
+      "packages/*/test/**/*.test.ts",
+      "examples/*/test/**/*.test.ts",
+      "bench/test/**/*.test.ts",
+      "test/**/*.test.ts"
+    ],
     exclude: ["**/node_modules/**", "**/dist/**"],
-    globalSetup: ["test/setup/postgres.ts"],
-    reporters: ["default", "test/setup/SummaryReporter.ts"],
+    globalSetup: ["./test/setup/postgres.ts"],
+    reporters: ["default", "./test/setup/SummaryReporter.ts"],
     pool: "forks",
     poolOptions: { forks: { minForks: 1, maxForks: Math.max(2, availableParallelism()) } },
     testTimeout: 60_000,

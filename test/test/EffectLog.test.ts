@@ -53,7 +53,8 @@ describe("the effect log", () => {
       const race = yield* Race.make
       const writers = yield* Effect.forEach(
         Array.from({ length: 8 }, (_, n) => `writer-${n}`),
-        (key) => Child.spawn("processes/script", { input: { _tag: "Write", log: file, rows: 25, key }, race: race.file }),
+        (key) =>
+          Child.spawn("processes/script", { input: { _tag: "Write", log: file, rows: 25, key }, race: race.file }),
         { concurrency: "unbounded" }
       )
       yield* race.start(writers)

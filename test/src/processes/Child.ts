@@ -1,6 +1,6 @@
 /**
- * A real child process of a test: started on compiled code, stopped at points of its course, killed, frozen, and never outliving
- * the scope that it was started in. The script's side is `Inside.ts`.
+ * A real child process of a test: started on compiled code, stopped at points of its course, killed, frozen, and never
+ * outliving the scope that it was started in. The script's side is `Inside.ts`.
  */
 import { Data, Deferred, Effect, Exit, FiberId, Schema, type Scope } from "effect"
 import { type ChildProcess, execFileSync, spawn as spawnProcess } from "node:child_process"
@@ -19,7 +19,9 @@ export interface Ending {
 }
 
 /** The child ended while the test still waited for something from it. */
-export class ChildEnded extends Data.TaggedError("ChildEnded")<Ending & { readonly script: string; readonly waitedFor: string }> {
+export class ChildEnded extends Data.TaggedError("ChildEnded")<
+  Ending & { readonly script: string; readonly waitedFor: string }
+> {
   override get message(): string {
     return `${this.script} ended (code ${this.code}, signal ${this.signal}) before ${this.waitedFor}\n${this.stderr}`
   }
@@ -78,8 +80,8 @@ export interface Options {
 }
 
 /**
- * Starts `script`, a path in `test/src` without extension ("crash/worker", say) or an absolute path of compiled code, and
- * waits until it has loaded `Inside.ts`, which it must import. It is killed when the scope closes.
+ * Starts `script`, a path in `test/src` without extension ("crash/worker", say) or an absolute path of compiled code,
+ * and waits until it has loaded `Inside.ts`, which it must import. It is killed when the scope closes.
  */
 export const spawn = (script: string, options: Options = {}): Effect.Effect<Child, ChildEnded, Scope.Scope> =>
   Effect.gen(function* () {
@@ -94,7 +96,8 @@ export const spawn = (script: string, options: Options = {}): Effect.Effect<Chil
 
 const compiled = (script: string): string => {
   const file = script.startsWith("/") ? script : fileURLToPath(new URL(`../../dist/${script}.js`, import.meta.url))
-  if (!existsSync(file)) throw new Error(`${file} does not exist: child processes run compiled code, so run "npm run build" first`)
+  if (!existsSync(file))
+    throw new Error(`${file} does not exist: child processes run compiled code, so run "npm run build" first`)
   return file
 }
 
@@ -176,7 +179,11 @@ const start = (file: string, options: Options): Child & { readonly hello: Effect
     hello: Effect.asVoid(orEnded(unread.take("Hello", "it had loaded processes/Inside"))),
     stopped: (point) =>
       orEnded(
-        unread.take("Stopped", `it stopped at ${point ?? "a point"}`, (stop) => point === undefined || stop.point === point)
+        unread.take(
+          "Stopped",
+          `it stopped at ${point ?? "a point"}`,
+          (stop) => point === undefined || stop.point === point
+        )
       ),
     release: (stop) =>
       stop.held
@@ -221,7 +228,8 @@ const duplex = (child: ChildProcess, fd: number): Socket => {
 
 /** Whether every thread is stopped. The system has no event for that, only a state to look at. */
 const standsStill = (pid: number): boolean => {
-  if (process.platform !== "linux") return execFileSync("ps", ["-o", "state=", "-p", String(pid)], { encoding: "utf8" }).startsWith("T")
+  if (process.platform !== "linux")
+    return execFileSync("ps", ["-o", "state=", "-p", String(pid)], { encoding: "utf8" }).startsWith("T")
   try {
     return readdirSync(`/proc/${pid}/task`).every((thread) =>
       /^\d+ \(.*\) [Tt] /s.test(readFileSync(`/proc/${pid}/task/${thread}/stat`, "utf8"))

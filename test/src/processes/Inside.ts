@@ -1,5 +1,6 @@
 /**
- * The child's side: what a script under `test/src` calls to be stopped, raced and talked to. See `Child.ts` for the test's side.
+ * The child's side: what a script under `test/src` calls to be stopped, raced and talked to. See `Child.ts` for the
+ * test's side.
  *
  * A script started by hand, without a test, passes every point and reports nothing.
  */
@@ -17,8 +18,8 @@ const stops = new Set(orders?.stopAt)
 const passings = new Map<string, number>()
 
 /**
- * Marks a point of the script's course. If the test asked for it, the whole process stands still here (its timers and its lease
- * renewals, too) until the test releases it or kills it.
+ * Marks a point of the script's course. If the test asked for it, the whole process stands still here (its timers and
+ * its lease renewals, too) until the test releases it or kills it.
  */
 export const pass = (point: string): void => {
   const stop = passing(point)
@@ -40,8 +41,8 @@ export const hold = (point: string): Promise<void> => {
 }
 
 /**
- * Waits at the start line until all racers are there, then goes on at the same moment as they. Blocks the process. The nth call waits
- * for the nth start.
+ * Waits at the start line until all racers are there, then goes on at the same moment as they. Blocks the process. The
+ * nth call waits for the nth start.
  */
 export const race = (): void => {
   if (orders?.race === null || orders?.race === undefined) return
@@ -92,7 +93,7 @@ const passing = (point: string): number | undefined => {
 const report = (what: Report): void => {
   if (orders === undefined) return
   const bytes = Buffer.from(`${JSON.stringify(what)}\n`)
-  for (let sent = 0; sent < bytes.length; ) sent += writeSync(reportsFd, bytes, sent)
+  for (let sent = 0; sent < bytes.length;) sent += writeSync(reportsFd, bytes, sent)
 }
 
 const parent = process.ppid

@@ -1,4 +1,7 @@
-/** Children that see other process ids than the test does, as in another container on the same host. Linux, by `unshare`. */
+/**
+ * Children that see other process ids than the test does, as in another container on the same host. Linux, by
+ * `unshare`.
+ */
 import { spawnSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 

@@ -2,8 +2,8 @@
  * What a test and its child process say to each other.
  *
  * Two file descriptors of the child carry it, so that stdout and stderr stay free for text:
- * 3: the child's lines of JSON, written synchronously (nothing is lost if it is killed on the next instruction), and back one byte
- *    for each release, which the child reads synchronously: its whole process stands still meanwhile;
+ * 3: the child's lines of JSON, written synchronously (nothing is lost if it is killed on the next instruction), and
+ * back one byte    for each release, which the child reads synchronously: its whole process stands still meanwhile;
  * 4: the test's lines of JSON to the child.
  */
 import { Schema } from "effect"

@@ -131,17 +131,19 @@ describe("a race", () => {
 
 describe("a PID namespace", () => {
   const available = PidNamespace.available()
-  it.scoped.skipIf(available !== true)(`hides the child's process id from it${available === true ? "" : ` (skipped: ${available})`}`, () =>
-    Effect.gen(function* () {
-      const child = yield* Child.spawn(script, { input: { _tag: "Pid" }, ownPidNamespace: true })
-      expect(yield* child.receive(Schema.Number)).toBe(1)
-      expect(child.pid).toBeGreaterThan(1)
-      yield* child.freeze
-      expect(stateOf(child.pid)).toBe("T")
-      yield* child.thaw
-      yield* child.kill
-      expect(exists(child.pid)).toBe(false)
-    })
+  it.scoped.skipIf(available !== true)(
+    `hides the child's process id from it${available === true ? "" : ` (skipped: ${available})`}`,
+    () =>
+      Effect.gen(function* () {
+        const child = yield* Child.spawn(script, { input: { _tag: "Pid" }, ownPidNamespace: true })
+        expect(yield* child.receive(Schema.Number)).toBe(1)
+        expect(child.pid).toBeGreaterThan(1)
+        yield* child.freeze
+        expect(stateOf(child.pid)).toBe("T")
+        yield* child.thaw
+        yield* child.kill
+        expect(exists(child.pid)).toBe(false)
+      })
   )
 })
 
