@@ -60,6 +60,8 @@ export const startPostgres = async (settings: Readonly<Record<string, string>> =
       listen_addresses: "127.0.0.1",
       unix_socket_directories: "",
       lc_messages: "C",
+      // Names the process that writes a line, so that a client's failure is not taken for the server's.
+      log_line_prefix: "%b ",
       max_connections: "200",
       fsync: "on",
       ...settings
@@ -189,7 +191,7 @@ const ask = (keeper: ChildProcess, word: string, answer: string): Promise<void> 
     const onData = (chunk: Buffer) => {
       seen += chunk.toString()
       if (seen.includes(answer)) settle(resolve)
-      else if (/^.*(FATAL|PANIC):.*$/m.test(seen) && word === "start")
+      else if (word === "start" && /^(postmaster|startup) (FATAL|PANIC):/m.test(seen))
         settle(() => reject(new Error(`PostgreSQL did not start:\n${seen}`)))
     }
     const onExit = () => settle(() => reject(new Error(`PostgreSQL's keeper ended:\n${seen}`)))
