@@ -1,2 +1,3 @@
 export * from "./Ledger.js"
 export * from "./LedgerError.js"
+export { jsonDigest } from "./internal/Digest.js"
