@@ -314,7 +314,7 @@ export const makeInbox = (db: Database): Pick<Ledger, "deliver" | "cancel" | "se
 const settlementKey = (effect: string): string => `settle:${effect}`
 
 /** Names for an error message: enough to see what was meant. */
-const openInterrupts = (db: Database, branch: string): Effect.Effect<ReadonlyArray<string>, SqlError> =>
+export const openInterrupts = (db: Database, branch: string): Effect.Effect<ReadonlyArray<string>, SqlError> =>
   Effect.map(
     db.sql<{ readonly interrupt_id: string }>`
       SELECT interrupt_id FROM fermata_interrupts WHERE branch_id = ${branch} ORDER BY interrupt_id LIMIT 20`,
