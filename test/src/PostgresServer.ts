@@ -162,6 +162,8 @@ const reachableBinaries = async (home: string, user: User): Promise<string> => {
   } catch {
     const copy = join(home, "native")
     cpSync(native, copy, { recursive: true, dereference: true })
+    // The keeper, who runs as that user, removes it.
+    if (user !== undefined) await run("chown", ["-R", `${user.uid}:${user.gid}`, copy])
     return join(copy, "bin")
   }
 }
