@@ -114,6 +114,8 @@ export interface History {
 export interface Claim {
   readonly run: RunRow
   readonly branch: BranchInfo
+  /** `at` of the entry at the branch's head: what is appended is not before it. */
+  readonly headAt: number
 }
 
 // ── Requests and receipts ───────────────────────────────────────────────────────────────────────────────────
@@ -269,6 +271,8 @@ export interface Ledger {
   readonly dialect: "sqlite" | "pg"
   /** Where it is, without credentials; for messages. */
   readonly database: string
+  /** The longest payload of an entry, in UTF-16 code units of its JSON text. */
+  readonly maxPayload: number
   /** Ledger time in milliseconds: the database's time where there is one, else the Clock's; estimated without a round trip. */
   readonly now: Effect.Effect<number>
   readonly unsafeNow: () => number

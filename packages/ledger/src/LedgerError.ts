@@ -3,7 +3,7 @@ import { Schema } from "effect"
 
 /** The database cannot be used as a ledger, and trying again will not change that. */
 export class LedgerUnusable extends Schema.TaggedError<LedgerUnusable>("fermata/LedgerUnusable")("LedgerUnusable", {
-  reason: Schema.Literal("not a database", "read-only", "newer version", "migration failed", "closed"),
+  reason: Schema.Literal("not a database", "cannot be opened", "read-only", "newer version", "migration failed", "closed"),
   /** Where: a file name, or a host and database without credentials. */
   database: Schema.String,
   detail: Schema.String,
@@ -97,6 +97,22 @@ export class InboxAdvanced extends Schema.TaggedError<InboxAdvanced>("fermata/In
   branch: Schema.String,
   inboxHead: Schema.Number
 }) {}
+
+/**
+ * What the journal refuses to store (CV). Thrown by the owner's append buffer: the caller should have refused it
+ * earlier, where it can say which value it is.
+ */
+export class EntryRefused extends Error {
+  override readonly name = "EntryRefused"
+  constructor(
+    readonly branch: string,
+    readonly kind: string,
+    readonly key: string,
+    readonly reason: string
+  ) {
+    super(`Branch ${branch}: an entry ${kind} ${key} cannot be stored (${reason}). Nothing was written.`)
+  }
+}
 
 // ── Refusals of deliveries, settlements, cancellations and forks ────────────────────────────────────────────
 

@@ -1,3 +1,6 @@
+/** The ledger: an append-only journal of durable runs on SQLite and PostgreSQL. */
 export * from "./Ledger.js"
 export * from "./LedgerError.js"
-export { jsonDigest } from "./internal/Digest.js"
+export * from "./LedgerLayer.js"
+export * from "./PostgresLedger.js"
+export * from "./SqliteLedger.js"

@@ -48,7 +48,9 @@ export class JournalWriter {
   constructor(
     private readonly db: Database,
     private readonly commit: CommitParts,
-    private readonly runtime: Runtime.Runtime<never>
+    private readonly runtime: Runtime.Runtime<never>,
+    /** Hears which branches are not held any more. */
+    private readonly onForget: (branch: string, epoch: number) => void
   ) {}
 
   /** Makes the writer answerable for a source until it is forgotten. */
@@ -59,6 +61,7 @@ export class JournalWriter {
   forget(source: PartSource): void {
     this.open.delete(source)
     this.waiting.delete(source)
+    this.onForget(source.branch, source.epoch)
   }
 
   /** The source has something to store. */

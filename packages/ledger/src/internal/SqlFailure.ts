@@ -15,6 +15,7 @@ export type FailureKind =
   | "full"
   | "read-only"
   | "not a database"
+  | "cannot be opened"
   | "closed"
   | "failed"
 
@@ -36,7 +37,7 @@ export const failureKind = (cause: unknown): FailureKind => {
     if (code === "SQLITE_FULL") return "full"
     if (/^SQLITE_(READONLY|PERM|AUTH)/.test(code)) return "read-only"
     if (/^SQLITE_(NOTADB|CORRUPT|FORMAT)/.test(code)) return "not a database"
-    return "failed"
+    return code.startsWith("SQLITE_CANTOPEN") ? "cannot be opened" : "failed"
   }
   // serialization_failure, deadlock_detected
   if (code === "40001" || code === "40P01") return "conflict"
@@ -44,12 +45,15 @@ export const failureKind = (cause: unknown): FailureKind => {
   if (code === "55P03") return "busy"
   if (code === "53100") return "full"
   if (code === "25006") return "read-only"
+  // invalid_authorization, invalid_catalog_name
+  if (code.startsWith("28") || code === "3D000") return "cannot be opened"
   // connection_exception, too_many_connections, admin/crash_shutdown, cannot_connect_now
   if (code.startsWith("08") || /^(53300|57P0[0-5])$/.test(code)) return "disconnected"
   if (/^(ECONN(REFUSED|RESET|ABORTED)|EPIPE|ETIMEDOUT|ENOTFOUND|EHOSTUNREACH|ENETUNREACH|EAI_AGAIN)$/.test(code)) {
     return "disconnected"
   }
   const message = messageOf(cause)
+  if (/cannot open database/i.test(message)) return "cannot be opened"
   if (/database connection is not open|pool after calling end/i.test(message)) return "closed"
   // What the pg driver says when the socket went away under a query or the pool could not connect in time.
   if (/connection (terminated|error|ended)|not queryable|timeout exceeded when trying to connect/i.test(message)) {
@@ -76,6 +80,13 @@ export const ledgerError = (cause: unknown, operation: string, database: string)
         database,
         detail: `${operation}: ${detail}`,
         advice: "Check the path, or restore the file from a backup; nothing was changed"
+      })
+    case "cannot be opened":
+      return new LedgerUnusable({
+        reason: "cannot be opened",
+        database,
+        detail: `${operation}: ${detail}`,
+        advice: "Check the path or address, the credentials and the permissions"
       })
     case "closed":
       return new LedgerUnusable({

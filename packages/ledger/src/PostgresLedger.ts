@@ -1,0 +1,44 @@
+/** The ledger on PostgreSQL: any number of workers on any number of machines, coordinating through it alone. */
+import * as Reactivity from "@effect/experimental/Reactivity"
+import { SqlClient } from "@effect/sql/SqlClient"
+import * as PgClient from "@effect/sql-pg/PgClient"
+import { Duration, Effect, Layer, Redacted } from "effect"
+import { causeOf, ledgerError } from "./internal/SqlFailure.js"
+import type { Ledger } from "./Ledger.js"
+import type { LedgerError } from "./LedgerError.js"
+import { layer, type LedgerOptions } from "./LedgerLayer.js"
+
+export interface PostgresOptions extends Omit<LedgerOptions, "database" | "synchronous"> {
+  /** `postgres://user:password@host:port/database`. It is never shown. */
+  readonly url: string | Redacted.Redacted
+  /** Default: 10. Two are kept by the ledger: one writes the journal, one hears notifications. */
+  readonly maxConnections?: number
+  /** How long a connection may take to come about. Default: 5 seconds. */
+  readonly connectTimeout?: Duration.DurationInput
+}
+
+/** Connects and opens the ledger. A server that is down fails with `LedgerUnavailable`; one that refuses, `LedgerUnusable`. */
+export const layerPostgres = (options: PostgresOptions): Layer.Layer<Ledger | SqlClient, LedgerError> => {
+  const url = typeof options.url === "string" ? Redacted.make(options.url) : options.url
+  const database = placeOf(Redacted.value(url))
+  const client = Layer.scoped(
+    SqlClient,
+    Effect.mapError(
+      PgClient.make({
+        url,
+        maxConnections: Math.max(4, options.maxConnections ?? 10),
+        connectTimeout: options.connectTimeout ?? Duration.seconds(5),
+        applicationName: "fermata"
+      }),
+      (error) => ledgerError(causeOf(error), "connect", database)
+    )
+  ).pipe(Layer.provide(Reactivity.layer))
+  return layer({ ...options, database }).pipe(Layer.provideMerge(client))
+}
+
+/** Host and database of a connection URL, without credentials and parameters. */
+const placeOf = (url: string): string => {
+  if (!URL.canParse(url)) return "PostgreSQL"
+  const { host, pathname } = new URL(url)
+  return `${host === "" ? "localhost" : host}${pathname}`
+}

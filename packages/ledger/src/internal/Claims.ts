@@ -1,0 +1,172 @@
+/** Taking branches that want a worker, and saying when the next one will. Only due rows are touched (LV, cost). */
+import type { SqlError } from "@effect/sql/SqlError"
+import { Effect } from "effect"
+import type { BranchInfo, Claim, Ledger, RunRow } from "../Ledger.js"
+import type { CorruptJournal } from "../LedgerError.js"
+import { readRun } from "./BranchRows.js"
+import type { Database, Transaction } from "./Database.js"
+import { readLineage } from "./History.js"
+import type { Leases } from "./Leases.js"
+import { branchOfRow, type Int, type RawBranch } from "./Rows.js"
+
+export interface Claims extends Pick<Ledger, "claim" | "nextWake" | "ownedInboxHeads" | "unstick"> {
+  /** A claim's branch is not held any more: it may be handed out to its owner again. */
+  readonly forget: (branch: string, epoch: number) => void
+}
+
+export const makeClaims = (db: Database, leases: Leases): Claims => {
+  const { sql } = db
+  /** What was handed out and is held, by branch: to find what a claim took whose reply was lost. */
+  const handed = new Map<string, number>()
+  /** Workers whose last claim's reply did not come. */
+  const uncertain = new Set<string>()
+
+  const due = (definition: string, limit: number, now: number) => sql`SELECT branch_id, ready_at FROM fermata_branches
+    WHERE definition = ${definition} AND owner IS NULL AND ready_at IS NOT NULL AND ready_at <= ${now}
+    ORDER BY ready_at LIMIT ${limit}`
+
+  /** Each definition's oldest, then the oldest of all: the index gives them without sorting the backlog. */
+  const candidates = (definitions: ReadonlyArray<string>, limit: number, now: number) =>
+    db.dialect === "pg"
+      ? sql`SELECT due.branch_id FROM unnest(${definitions as unknown as string}::text[]) AS wanted
+          CROSS JOIN LATERAL (SELECT branch_id, ready_at FROM fermata_branches
+            WHERE definition = wanted AND owner IS NULL AND ready_at IS NOT NULL AND ready_at <= ${now}
+            ORDER BY ready_at LIMIT ${limit} ${db.forUpdateSkipLocked}) AS due
+          ORDER BY due.ready_at LIMIT ${limit}`
+      : sql`SELECT branch_id FROM (${sql.join(" UNION ALL ", false)(
+          definitions.map((definition) => sql`SELECT * FROM (${due(definition, limit, now)})`)
+        )}) ORDER BY ready_at LIMIT ${limit}`
+
+  const take = (transaction: Transaction, options: Parameters<Ledger["claim"]>[0], afterLostReply: boolean) =>
+    Effect.gen(function* () {
+      const now = db.unsafeNow()
+      const rows = yield* sql<RawBranch>`UPDATE fermata_branches
+        SET owner = ${options.worker}, status = 'running', epoch = epoch + 1, ready_at = NULL
+        WHERE branch_id IN (${candidates(options.definitions, options.limit, now)}) RETURNING *`
+      const lost = afterLostReply
+        ? (yield* sql<RawBranch>`SELECT * FROM fermata_branches WHERE owner = ${options.worker}`).filter(
+            (row) => handed.get(row.branch_id) !== Number(row.epoch) && !rows.some((r) => r.branch_id === row.branch_id)
+          )
+        : []
+      const claims: Array<Claim> = []
+      for (const row of [...lost, ...rows]) {
+        const branch = branchOfRow(row)
+        const claim = yield* Effect.catchTag(claimOf(branch), "CorruptJournal", (damage) =>
+          Effect.as(setAside(transaction, branch, damage), undefined)
+        )
+        if (claim !== undefined) claims.push(claim)
+      }
+      return claims
+    })
+
+  const claimOf = (branch: BranchInfo): Effect.Effect<Claim | undefined, SqlError | CorruptJournal> =>
+    Effect.gen(function* () {
+      const run: RunRow | undefined = yield* readRun(db, branch.run)
+      if (run === undefined) return undefined
+      return { run, branch, headAt: yield* headAt(branch) }
+    })
+
+  const headAt = (branch: BranchInfo): Effect.Effect<number, SqlError | CorruptJournal> =>
+    Effect.gen(function* () {
+      const timeIn = (id: string) =>
+        sql<{ readonly at: Int }>`SELECT at FROM fermata_journal WHERE branch_id = ${id} AND seq = ${branch.head}`
+      const [row] = yield* timeIn(branch.branch)
+      if (row !== undefined) return Number(row.at)
+      // A fork without entries of its own stands on an ancestor's.
+      for (const { branch: ancestor, from, to } of yield* readLineage(db, branch)) {
+        if (from > branch.head || to < branch.head) continue
+        const [inherited] = yield* timeIn(ancestor.branch)
+        if (inherited !== undefined) return Number(inherited.at)
+      }
+      // The history does not verify then, and says so when it is read.
+      return branch.createdAt
+    })
+
+  /** One damaged run must not keep a worker from all others: its branch waits for an operator. */
+  const setAside = (transaction: Transaction, branch: BranchInfo, damage: CorruptJournal) =>
+    Effect.gen(function* () {
+      const problem = JSON.stringify({
+        _tag: "CorruptJournal",
+        table: damage.table,
+        id: damage.id,
+        seq: damage.seq,
+        detail: damage.detail
+      })
+      yield* sql`UPDATE fermata_branches SET owner = NULL, status = 'stuck', ready_at = NULL, problem = ${problem}
+        WHERE branch_id = ${branch.branch}`
+      transaction.announce({ _tag: "Changed", branch: branch.branch })
+    })
+
+  const anyDue = (definitions: ReadonlyArray<string>) =>
+    Effect.map(
+      sql`SELECT 1 FROM fermata_branches WHERE ${sql.in("definition", definitions)} AND owner IS NULL
+        AND ready_at IS NOT NULL AND ready_at <= ${db.unsafeNow()} LIMIT 1`,
+      (rows) => rows.length > 0
+    )
+
+  const claim: Claims["claim"] = Effect.fn("Ledger.claim")((options) =>
+    Effect.gen(function* () {
+      yield* leases.freeForeign(options.worker)
+      if (options.definitions.length === 0 || options.limit < 1) return []
+      // An idle look takes no write lock.
+      const { worker } = options
+      if (!uncertain.has(worker) && !(yield* db.query("look for work", anyDue(options.definitions)))) return []
+      const claims = yield* db.transaction("claim branches", (transaction) => {
+        const claimed = take(transaction, options, uncertain.has(worker))
+        // Until the reply is there: if this try's is lost, the next one looks for what it took (LV).
+        uncertain.add(worker)
+        return claimed
+      })
+      uncertain.delete(worker)
+      for (const { branch } of claims) handed.set(branch.branch, branch.epoch)
+      return claims
+    })
+  )
+
+  const nextWake: Claims["nextWake"] = Effect.fn("Ledger.nextWake")((definitions) =>
+    db.query(
+      "look for the next wake-up",
+      Effect.gen(function* () {
+        const times: Array<number> = []
+        for (const definition of definitions) {
+          const [row] = yield* sql<{ readonly next: Int | null }>`SELECT MIN(ready_at) AS next FROM fermata_branches
+            WHERE definition = ${definition} AND owner IS NULL AND ready_at IS NOT NULL`
+          if (row?.next !== undefined && row.next !== null) times.push(Number(row.next))
+        }
+        const lapse = yield* leases.nextLapse
+        if (lapse !== undefined) times.push(lapse)
+        return times.length === 0 ? undefined : Math.min(...times)
+      })
+    )
+  )
+
+  const ownedInboxHeads: Claims["ownedInboxHeads"] = Effect.fn("Ledger.ownedInboxHeads")((worker) =>
+    db.query(
+      "read owned branches",
+      Effect.map(sql<RawBranch>`SELECT * FROM fermata_branches WHERE owner = ${worker} ORDER BY branch_id`, (rows) =>
+        rows.map(branchOfRow).map(({ branch, inboxHead, epoch }) => ({ branch, inboxHead, epoch }))
+      )
+    )
+  )
+
+  const unstick: Claims["unstick"] = Effect.fn("Ledger.unstick")((which) =>
+    db.transaction("make stuck branches ready", (transaction) =>
+      Effect.gen(function* () {
+        if ("definitions" in which && which.definitions.length === 0) return 0
+        const chosen =
+          "branch" in which ? sql`branch_id = ${which.branch}` : sql.in("definition", which.definitions)
+        const rows = yield* sql`UPDATE fermata_branches
+          SET status = 'ready', ready_at = ${db.unsafeNow()}, problem = NULL
+          WHERE status = 'stuck' AND ${chosen} RETURNING branch_id`
+        if (rows.length > 0) transaction.announce({ _tag: "Ready" })
+        return rows.length
+      })
+    )
+  )
+
+  const forget: Claims["forget"] = (branch, epoch) => {
+    if (handed.get(branch) === epoch) handed.delete(branch)
+  }
+
+  return { claim, nextWake, ownedInboxHeads, unstick, forget }
+}

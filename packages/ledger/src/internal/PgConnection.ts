@@ -1,0 +1,108 @@
+/**
+ * One connection taken out of the pool and kept: for what the pooled interface cannot do, which is to prepare a
+ * statement by name and to hear notifications and the end of the connection.
+ */
+import type { Connection } from "@effect/sql/SqlConnection"
+import { SqlError } from "@effect/sql/SqlError"
+import { Effect, Exit, Scope } from "effect"
+import type { Database } from "./Database.js"
+
+/** The part of the driver's client that is used. */
+interface RawClient {
+  query(
+    config: { readonly name?: string; readonly text: string; readonly values?: ReadonlyArray<unknown> },
+    callback: (error: unknown, result: { readonly rows: ReadonlyArray<unknown> } | undefined) => void
+  ): void
+  on(event: "notification", listener: (message: { readonly channel: string; readonly payload?: string }) => void): void
+  on(event: "error" | "end", listener: () => void): void
+  removeListener(event: string, listener: (...args: never) => void): void
+}
+
+const isRawClient = (value: unknown): value is RawClient =>
+  typeof value === "object" && value !== null && "query" in value && "on" in value && "removeListener" in value
+
+/** A connection of one's own. */
+export interface PgConnection {
+  /** Runs a statement that is prepared once under `name`. */
+  readonly run: (name: string, text: string, values: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<unknown>, SqlError>
+  readonly onNotification: (listener: (channel: string, payload: string) => void) => Effect.Effect<void, never, Scope.Scope>
+  /** Completes when the connection is gone. */
+  readonly gone: Effect.Effect<void>
+}
+
+/** Takes a connection for the scope. */
+export const pgConnection = (db: Database): Effect.Effect<PgConnection, SqlError, Scope.Scope> =>
+  Effect.flatMap(db.sql.reserve, (connection: Connection) => {
+    // The client of `@effect/sql-pg` keeps the driver's under this name; another client of the dialect may not.
+    const client: unknown = "pg" in connection ? connection.pg : undefined
+    if (!isRawClient(client)) {
+      return Effect.fail(new SqlError({ cause: new Error("the SqlClient is not one of @effect/sql-pg") }))
+    }
+    return Effect.succeed<PgConnection>({
+      run: (name, text, values) =>
+        Effect.async((resume) => {
+          client.query({ name, text, values }, (error, result) =>
+            resume(
+              error !== null && error !== undefined
+                ? Effect.fail(new SqlError({ cause: error, message: "Failed to execute statement" }))
+                : Effect.succeed(result?.rows ?? [])
+            )
+          )
+        }),
+      onNotification: (listener) =>
+        Effect.acquireRelease(
+          Effect.sync(() => {
+            const on = (message: { readonly channel: string; readonly payload?: string }) =>
+              listener(message.channel, message.payload ?? "")
+            client.on("notification", on)
+            return on
+          }),
+          (on) => Effect.sync(() => client.removeListener("notification", on))
+        ),
+      gone: Effect.async<void>((resume) => {
+        const on = () => resume(Effect.void)
+        client.on("error", on)
+        client.on("end", on)
+        return Effect.sync(() => {
+          client.removeListener("error", on)
+          client.removeListener("end", on)
+        })
+      })
+    })
+  })
+
+/**
+ * Keeps one connection over many uses: opened when first needed, opened anew after it failed. Only one use at a time.
+ */
+export const keptConnection = (
+  db: Database
+): Effect.Effect<
+  { readonly use: <A>(f: (connection: PgConnection) => Effect.Effect<A, SqlError>) => Effect.Effect<A, SqlError> },
+  never,
+  Scope.Scope
+> =>
+  Effect.gen(function* () {
+    let kept: { readonly scope: Scope.CloseableScope; readonly connection: PgConnection } | undefined
+    const drop = Effect.suspend(() => {
+      const { scope } = kept ?? {}
+      kept = undefined
+      return scope === undefined ? Effect.void : Scope.close(scope, Exit.void)
+    })
+    yield* Effect.addFinalizer(() => drop)
+    const open = Effect.uninterruptible(
+      Effect.gen(function* () {
+        const scope = yield* Scope.make()
+        const connection = yield* Effect.onError(Scope.extend(pgConnection(db), scope), () => Scope.close(scope, Exit.void))
+        kept = { scope, connection }
+        return connection
+      })
+    )
+    return {
+      use: (f) =>
+        Effect.suspend(() => (kept === undefined ? open : Effect.succeed(kept.connection))).pipe(
+          Effect.flatMap(f),
+          // Which errors leave a connection usable is not worth knowing: a new one costs a few milliseconds.
+          Effect.tapError(() => drop)
+        )
+    }
+  })
