@@ -158,11 +158,13 @@ const ownFields = (error: Error): Record<string, unknown> => {
   return fields
 }
 
-const isEmpty = (json: unknown): boolean =>
-  typeof json === "object" && json !== null && Object.keys(json).length === 0
+const isEmpty = (json: unknown): boolean => typeof json === "object" && json !== null && Object.keys(json).length === 0
 
 const jsonOf = (value: unknown, left: Allowance): unknown =>
-  Either.getOrElse(StrictJson.toJson(substituted(value, new Set(), left)), (issue) => `[not recorded: ${issue.message}]`)
+  Either.getOrElse(
+    StrictJson.toJson(substituted(value, new Set(), left)),
+    (issue) => `[not recorded: ${issue.message}]`
+  )
 
 /** The value with whatever has no exact JSON form replaced by a text in its place. */
 const substituted = (value: unknown, ancestors: Set<object>, left: Allowance): unknown => {

@@ -98,15 +98,30 @@ export interface EntryPayloads {
     /** Present on the first event of a fork that edits this outcome. */
     readonly edited?: true
   }
-  readonly "step.failed": { readonly node: string; readonly input: string; readonly error: unknown; readonly edited?: true }
+  readonly "step.failed": {
+    readonly node: string
+    readonly input: string
+    readonly error: unknown
+    readonly edited?: true
+  }
   readonly "step.died": { readonly node: string; readonly input: string; readonly defect: unknown }
   readonly "step.interrupted": { readonly node: string; readonly input: string }
   /** `inbox` is the inbox position it came from; absent on a fork's first event. */
-  readonly "interrupt.answered": { readonly value: unknown; readonly delivery: string; readonly valueDigest: string; readonly inbox?: number }
+  readonly "interrupt.answered": {
+    readonly value: unknown
+    readonly delivery: string
+    readonly valueDigest: string
+    readonly inbox?: number
+  }
   readonly "timer.fired": Record<string, never>
   readonly "cancel.requested": { readonly reason: string | null; readonly inbox: number }
   /** Attempt `attempt` ended with a typed error; the next starts at `due` (ledger milliseconds). */
-  readonly "step.retried": { readonly node: string; readonly attempt: number; readonly error: unknown; readonly due: number }
+  readonly "step.retried": {
+    readonly node: string
+    readonly attempt: number
+    readonly error: unknown
+    readonly due: number
+  }
   readonly "effect.intended": EffectIdentity & {
     readonly value: unknown
     /** The worker that wrote the intent. */
@@ -116,10 +131,21 @@ export interface EntryPayloads {
     /** `once` only: the handler's own time limit in milliseconds. */
     readonly timeLimit?: number
   }
-  readonly "effect.succeeded": EffectIdentity & { readonly value: unknown; readonly by: OutcomeSource; readonly inbox?: number }
-  readonly "effect.failed": EffectIdentity & { readonly error: unknown; readonly by: OutcomeSource; readonly inbox?: number }
+  readonly "effect.succeeded": EffectIdentity & {
+    readonly value: unknown
+    readonly by: OutcomeSource
+    readonly inbox?: number
+  }
+  readonly "effect.failed": EffectIdentity & {
+    readonly error: unknown
+    readonly by: OutcomeSource
+    readonly inbox?: number
+  }
   /** It never happened and never will: the next try may fire. */
-  readonly "effect.voided": EffectIdentity & { readonly by: "reconcile" | "operator"; readonly inbox?: number }
+  readonly "effect.voided": EffectIdentity & {
+    readonly by: "reconcile" | "operator" | "owner"
+    readonly inbox?: number
+  }
   /** It happened, but its value was refused by its Schema: an operator settles it. */
   readonly "effect.refused": EffectIdentity & { readonly issue: string }
   readonly "interrupt.opened": { readonly name: string; readonly payload: unknown }
@@ -137,6 +163,9 @@ export interface EntryPayloads {
 export type OutcomeSource = "handler" | "reconcile" | "operator" | "transaction"
 
 /** Parses an entry's payload. The chain was verified on read, so its shape is the one that was written. */
-export const payloadOf = <K extends EntryKind>(entry: { readonly kind: K; readonly payload: string }): EntryPayloads[K] =>
+export const payloadOf = <K extends EntryKind>(entry: {
+  readonly kind: K
+  readonly payload: string
+}): EntryPayloads[K] =>
   // The digest chain vouches for the text, and only this package's writers produce it.
   JSON.parse(entry.payload) as EntryPayloads[K]

@@ -50,12 +50,15 @@ const rootForkId = "main"
 
 /** Names one timeline of a run: `<RunId>/main` for the root, `<RunId>/<ForkId>` for a fork. */
 export const BranchId = Schema.String.pipe(
-  Schema.filter((text) => {
-    const slash = text.lastIndexOf("/")
-    if (slash < 0) return "BranchId has no slash: it reads <RunId>/main or <RunId>/<ForkId>"
-    const problem = idProblem(text.slice(0, slash)) ?? idProblem(text.slice(slash + 1))
-    return problem === undefined ? undefined : `BranchId ${problem}`
-  }, { identifier: "BranchId" }),
+  Schema.filter(
+    (text) => {
+      const slash = text.lastIndexOf("/")
+      if (slash < 0) return "BranchId has no slash: it reads <RunId>/main or <RunId>/<ForkId>"
+      const problem = idProblem(text.slice(0, slash)) ?? idProblem(text.slice(slash + 1))
+      return problem === undefined ? undefined : `BranchId ${problem}`
+    },
+    { identifier: "BranchId" }
+  ),
   Schema.brand("BranchId")
 )
 export type BranchId = typeof BranchId.Type
@@ -95,7 +98,9 @@ export const maxNameLength = 200
 export const DefinitionName = id("DefinitionName", (text) =>
   text.length > maxNameLength
     ? `is longer than ${maxNameLength} characters (${text.length})`
-    : /[#|]/.test(text) ? "contains # or |, which separate names from ordinals" : undefined
+    : /[#|]/.test(text)
+      ? "contains # or |, which separate names from ordinals"
+      : undefined
 )
 export type DefinitionName = typeof DefinitionName.Type
 
@@ -115,9 +120,7 @@ export type EffectKey = typeof EffectKey.Type
  * firings have one key, so what separates the parts is escaped where a part contains it.
  */
 export const effectKey = (branch: BranchId, step: StepKey, position: string, attemptAt: number): EffectKey =>
-  EffectKey.make(
-    `${keyPart(branch)}|${keyPart(step)}|${keyPart(position)}${attemptAt === 0 ? "" : `~${attemptAt}`}`
-  )
+  EffectKey.make(`${keyPart(branch)}|${keyPart(step)}|${keyPart(position)}${attemptAt === 0 ? "" : `~${attemptAt}`}`)
 
 const keyPart = (text: string): string =>
   /[|~%]/.test(text) ? text.replaceAll("%", "%25").replaceAll("|", "%7C").replaceAll("~", "%7E") : text

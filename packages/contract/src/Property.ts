@@ -65,8 +65,7 @@ export const properties: ReadonlyArray<Property> = [
   {
     id: "FI",
     name: "fork intent",
-    statement:
-      "\"Again\" and \"another branch\" are different requests on the wire, and neither is a default.",
+    statement: '"Again" and "another branch" are different requests on the wire, and neither is a default.',
     excludes: "a retried webhook silently becomes a second timeline, or a fork silently becomes a duplicate"
   },
   {

@@ -115,24 +115,37 @@ const pathText = (path: Path): string => {
   return text.length <= 500 ? text : `${text.slice(0, 250)} … ${text.slice(-250)}`
 }
 
-/** Runs an encoding. Whatever else is thrown comes from the value (a proxy's trap) or from the engine's limits. */
 const attempt = <A>(encoding: () => A): Either.Either<A, StrictJsonIssue> => {
   try {
     return Either.right(encoding())
   } catch (error) {
-    if (error instanceof StrictJsonIssue) return Either.left(error)
-    const reason = error instanceof RangeError ? "is too large or too deep to be written as text" : "cannot be read"
-    return Either.left(new StrictJsonIssue({ path: "$", reason }))
+    return Either.left(
+      error instanceof StrictJsonIssue
+        ? error
+        : new StrictJsonIssue({ path: "$", reason: "is too large or too deep to be written as text" })
+    )
   }
 }
 
 const jsonOf = (value: unknown): unknown => {
   budget = maxValues
-  if (isPlain(value, 0)) return value
+  const path: Path = []
+  try {
+    if (isPlain(value, 0)) return value
+  } catch {
+    // The slow walk finds where it is.
+  }
   // Not walked a second time: that would also build a copy of it.
-  if (budget < 0) return refuse([], tooLarge)
+  if (budget < 0) return refuse(path, tooLarge)
   budget = maxValues
-  return converted(value, [], new Set())
+  try {
+    return converted(value, path, new Set())
+  } catch (error) {
+    // Anything else comes from the value (a proxy's trap) or from the engine's limits.
+    throw error instanceof StrictJsonIssue
+      ? error
+      : new StrictJsonIssue({ path: pathText(path), reason: "cannot be read" })
+  }
 }
 
 const tooLarge = `is too large: it holds more than ${maxValues} values (an object used twice counts twice)`
@@ -177,9 +190,7 @@ const isPlain = (value: unknown, depth: number): boolean => {
         enumerable++
       }
       budget -= enumerable
-      return (
-        Object.getOwnPropertyNames(value).length === enumerable && Object.getOwnPropertySymbols(value).length === 0
-      )
+      return Object.getOwnPropertyNames(value).length === enumerable && Object.getOwnPropertySymbols(value).length === 0
     }
     default:
       return false
@@ -209,7 +220,9 @@ const converted = (value: unknown, path: Path, ancestors: Set<object>): unknown 
       if (path.length >= maxDepth) return refuse(path, `is nested more than ${maxDepth} levels deep`)
       if (--budget < 0) return refuse(path, tooLarge)
       ancestors.add(value)
-      const json = Array.isArray(value) ? convertedArray(value, path, ancestors) : convertedObject(value, path, ancestors)
+      const json = Array.isArray(value)
+        ? convertedArray(value, path, ancestors)
+        : convertedObject(value, path, ancestors)
       ancestors.delete(value)
       return json
     }
@@ -331,7 +344,8 @@ const restoredObject = (json: object, path: Path): unknown => {
   for (const entry of entries) {
     const [key, before] = entry
     if (key.charCodeAt(0) === dollar) {
-      if (key === tag) return entries.length === 1 ? untagged(before, path) : refuse(path, `mixes a ${tag} tag with data`)
+      if (key === tag)
+        return entries.length === 1 ? untagged(before, path) : refuse(path, `mixes a ${tag} tag with data`)
       if (escaped.test(key)) {
         entry[0] = key.slice(1)
         changed = true

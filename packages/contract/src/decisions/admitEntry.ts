@@ -11,7 +11,10 @@ export interface EntryFacts {
 
 export type EntryVerdict =
   | { readonly _tag: "Persist" }
-  | { readonly _tag: "Refuse"; readonly reason: "branch over" | "payload too large" | "malformed text" | "not the first entry" }
+  | {
+      readonly _tag: "Refuse"
+      readonly reason: "branch over" | "payload too large" | "malformed text" | "not the first entry"
+    }
 
 export const admitEntry = (
   branch: { readonly head: number; readonly over: boolean },

@@ -22,8 +22,7 @@ export interface DeliveryUse {
  * such a text: what was consumed before a deployment narrowed the Schema is still the same delivery.
  */
 export type ValueCheck =
-  | { readonly _tag: "Valid"; readonly digest: string }
-  | { readonly _tag: "Invalid"; readonly digest?: string }
+  { readonly _tag: "Valid"; readonly digest: string } | { readonly _tag: "Invalid"; readonly digest?: string }
 
 export interface DeliveryFacts {
   readonly run: "known" | "unknown" | "purged"
