@@ -34,7 +34,9 @@ export const answer = (stage: Stage, script: Desk.Script, pending: Client.Pendin
     if (pending.run === script.answeredByTwo.request) {
       const { second } = script.answeredByTwo
       const verdicts = yield* atOnce(stage, [click("click-1"), click("click-2", second)])
-      return verdicts.map((verdict, i) => attempt(verdict, i === 0 ? decision.by : second.by, "at once with another process"))
+      return verdicts.map((verdict, i) =>
+        attempt(verdict, i === 0 ? decision.by : second.by, "at once with another process")
+      )
     }
     const attempts = [attempt(yield* Desk.give(click("click-1")), decision.by)]
     if (pending.run === script.answeredTwice) {

@@ -51,10 +51,17 @@ export const start = (entry: string, options: unknown) =>
         child.once("error", () => Deferred.unsafeDone(ended, new ChildEnded({ entry, code: null, signal: null })))
         return child
       }),
-      (child) => Effect.zipRight(Effect.sync(() => child.kill("SIGKILL")), Effect.ignore(Deferred.await(ended)))
+      (child) =>
+        Effect.zipRight(
+          Effect.sync(() => child.kill("SIGKILL")),
+          Effect.ignore(Deferred.await(ended))
+        )
     )
     const end = (signal: NodeJS.Signals) =>
-      Effect.zipRight(Effect.sync(() => child.kill(signal)), Effect.ignore(Deferred.await(ended)))
+      Effect.zipRight(
+        Effect.sync(() => child.kill(signal)),
+        Effect.ignore(Deferred.await(ended))
+      )
     return {
       pid: child.pid ?? 0,
       receive: Effect.raceFirst(Queue.take(messages), Deferred.await(ended)),

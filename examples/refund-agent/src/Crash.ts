@@ -6,10 +6,8 @@ import type { Loses } from "./Network.js"
 import type { Stage } from "./Stage.js"
 
 /** Starts a worker process, with a network that is cut at some point if asked. */
-export const startWorker = (
-  { plane, shop }: Stage,
-  cut?: { readonly afterPayments: number; readonly loses: Loses }
-) => ChildProcess.start("./worker.js", { plane, shop, cut })
+export const startWorker = ({ plane, shop }: Stage, cut?: { readonly afterPayments: number; readonly loses: Loses }) =>
+  ChildProcess.start("./worker.js", { plane, shop, cut })
 
 /**
  * Starts a worker whose network is cut after five payments, waits until it has lost something, and kills it: the worker

@@ -46,7 +46,9 @@ export const play = (stage: Stage, { paint, progress, say }: Terminal) =>
     yield* act("4. People answer, some more than once")
     for (const one of pending) {
       for (const { accepted, how, request, text, who } of yield* Answers.answer(stage, script, one)) {
-        yield* say(`   ${request}  ${who}: ${(accepted ? paint.good : paint.warn)(text)}${how === undefined ? "" : `  (${how})`}`)
+        yield* say(
+          `   ${request}  ${who}: ${(accepted ? paint.good : paint.warn)(text)}${how === undefined ? "" : `  (${how})`}`
+        )
       }
     }
 

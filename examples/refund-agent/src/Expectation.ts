@@ -34,7 +34,9 @@ export const fromFiles = (files: Files): Expectation => {
   for (const request of jsonLines(files.requests)) {
     const id = text(request, "id")
     const amount = amountOf(request, "amount")
-    const wellFormed = [id, text(request, "order"), text(request, "customer"), text(request, "reason")].every((t) => t !== "")
+    const wellFormed = [id, text(request, "order"), text(request, "customer"), text(request, "reason")].every(
+      (t) => t !== ""
+    )
     // The first request that makes sense has the id.
     if (!wellFormed || amount === undefined || letters.has(id)) continue
     const forked = desk.whatIf.request === id
@@ -67,8 +69,7 @@ const jsonLines = (lines: string): ReadonlyArray<Json> =>
     }
   })
 
-const isObject = (value: unknown): value is Json =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
+const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value)
 
 const text = (json: Json, field: string): string => {
   const value = json[field]

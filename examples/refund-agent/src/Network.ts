@@ -20,7 +20,11 @@ export type Loses = "calls" | "replies"
  * A network that is cut after some payments: from then on everything that moves the world is lost, and the caller waits
  * for ever. `onLoss` runs for each loss, after the lost call has had its effect or, if calls are lost, before any.
  */
-export const cut = (options: { readonly afterPayments: number; readonly loses: Loses; readonly onLoss: Effect.Effect<void> }) =>
+export const cut = (options: {
+  readonly afterPayments: number
+  readonly loses: Loses
+  readonly onLoss: Effect.Effect<void>
+}) =>
   Layer.sync(Network, () => {
     const lost = Effect.zipRight(options.onLoss, Effect.never)
     let payments = 0

@@ -5,14 +5,22 @@ import type { Child } from "./ChildProcess.js"
 import type { Terminal } from "./Terminal.js"
 
 /** A run needs an operator. The demonstration has none: it ends, and says what is wrong. */
-export class Stuck extends Data.TaggedError("Stuck")<{ readonly branch: string; readonly problems: ReadonlyArray<string> }> {
+export class Stuck extends Data.TaggedError("Stuck")<{
+  readonly branch: string
+  readonly problems: ReadonlyArray<string>
+}> {
   override get message() {
     return `${this.branch} is stuck: ${this.problems.join("; ")}`
   }
 }
 
 /** Waits until every run is over or, unless `over` is asked for, waits for a person. Fails if the worker ends before. */
-export const settled = (runs: ReadonlyArray<string>, until: "over" | "over or waiting", worker: Child, terminal: Terminal) =>
+export const settled = (
+  runs: ReadonlyArray<string>,
+  until: "over" | "over or waiting",
+  worker: Child,
+  terminal: Terminal
+) =>
   Effect.gen(function* () {
     const client = yield* Client.Client
     let done = 0

@@ -67,10 +67,8 @@ const lookUp = Node.make(
 
 const assess = Node.make("assess", { input: Case, success: Assessment, effects: [Assess] }, (asked) => Assess(asked))
 
-const pay = Node.make(
-  "pay",
-  { input: Payment, success: Receipt, error: PaymentDeclined, effects: [Pay] },
-  (payment) => Pay(payment)
+const pay = Node.make("pay", { input: Payment, success: Receipt, error: PaymentDeclined, effects: [Pay] }, (payment) =>
+  Pay(payment)
 )
 
 const notify = Node.make("notify", { input: Notice, effects: [Notify] }, (notice) => Notify(notice))
@@ -97,15 +95,12 @@ export const Outcome = Schema.Union(Paid, Refused)
 export type Outcome = typeof Outcome.Type
 
 /** One request, from order look-up to the letter. */
-export const Refund = Workflow.make(
-  "refund",
-  { version: "1", input: RefundRequest, success: Outcome },
-  (request) =>
-    Effect.gen(function* () {
-      const outcome = yield* settle(request)
-      yield* notify({ request: request.id, to: request.customer, text: letter(request, outcome) })
-      return outcome
-    })
+export const Refund = Workflow.make("refund", { version: "1", input: RefundRequest, success: Outcome }, (request) =>
+  Effect.gen(function* () {
+    const outcome = yield* settle(request)
+    yield* notify({ request: request.id, to: request.customer, text: letter(request, outcome) })
+    return outcome
+  })
 )
 
 const settle = (request: RefundRequest) =>

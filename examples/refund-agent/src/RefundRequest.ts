@@ -23,7 +23,9 @@ export interface Line {
 
 /** Reads the file's text. Blank lines are skipped; numbers are those that an editor shows. */
 export const readLines = (text: string): ReadonlyArray<Line> =>
-  text.split("\n").flatMap((line, index) => (line.trim() === "" ? [] : [{ number: index + 1, request: readLine(line) }]))
+  text
+    .split("\n")
+    .flatMap((line, index) => (line.trim() === "" ? [] : [{ number: index + 1, request: readLine(line) }]))
 
 const Text = Schema.compose(Schema.Trim, Schema.NonEmptyString)
 

@@ -12,7 +12,7 @@ import { SideEffect } from "@fermata/runtime"
 import { Context, Effect, Layer, Schema } from "effect"
 import type { ParseError } from "effect/ParseResult"
 import * as EffectLog from "./EffectLog.js"
-import * as Money from "./Money.js"
+import type * as Money from "./Money.js"
 import { Network } from "./Network.js"
 import { type Order, UnknownOrder } from "./Order.js"
 import { type Notice, type Payment, PaymentDeclined, Receipt } from "./Refund.js"
@@ -66,7 +66,10 @@ const make = Effect.gen(function* () {
       Schema.decodeUnknown(AnswerJson)(rows[0]?.answer)
     )
   const answer = (key: string, given: Answer) =>
-    Effect.flatMap(Schema.encode(AnswerJson)(given), (json) => sql`UPDATE answers SET answer = ${json} WHERE key = ${key}`)
+    Effect.flatMap(
+      Schema.encode(AnswerJson)(given),
+      (json) => sql`UPDATE answers SET answer = ${json} WHERE key = ${key}`
+    )
 
   const firstPayment = (key: string, { amount, order, request }: Payment) =>
     Effect.gen(function* () {
@@ -85,9 +88,7 @@ const make = Effect.gen(function* () {
       yield* sql`UPDATE orders SET refunded = refunded + ${amount.minor} WHERE id = ${order}`
       const n = yield* log({ what: "payment", key, request, amount, text: order })
       yield* answer(key, { _tag: "Paid", receipt: { payment: `P-${String(n).padStart(4, "0")}`, amount } })
-    }).pipe(
-      Effect.catchTag("UnknownOrder", (error) => answer(key, { _tag: "Declined", why: error.message }))
-    )
+    }).pipe(Effect.catchTag("UnknownOrder", (error) => answer(key, { _tag: "Declined", why: error.message })))
 
   const pay = (key: string, payment: Payment) =>
     Effect.gen(function* () {

@@ -27,10 +27,13 @@ export const create = (filename: string, orders: string): Effect.Effect<void> =>
       n INTEGER PRIMARY KEY, what TEXT NOT NULL, key TEXT NOT NULL, request TEXT NOT NULL,
       currency TEXT, minor INTEGER, text TEXT NOT NULL
     )`
-    const rows = orders.trim().split("\n").map((line) => {
-      const { card, currency, id, paid, refunded } = decode(line)
-      return { id, currency, paid: minor(paid, currency), refunded: minor(refunded, currency), card }
-    })
+    const rows = orders
+      .trim()
+      .split("\n")
+      .map((line) => {
+        const { card, currency, id, paid, refunded } = decode(line)
+        return { id, currency, paid: minor(paid, currency), refunded: minor(refunded, currency), card }
+      })
     yield* sql`INSERT INTO orders ${sql.insert(rows)}`
   }).pipe(Effect.provide(SqliteClient.layer({ filename })), Effect.orDie)
 

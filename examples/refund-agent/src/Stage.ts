@@ -19,12 +19,15 @@ export interface Stage {
 
 /** The stage in an existing directory. */
 export const at = (directory: string): Effect.Effect<Stage> =>
-  Effect.map(Effect.all({ requests: data("requests.jsonl"), orders: data("orders.jsonl"), desk: data("desk.json") }), (files) => ({
-    directory,
-    plane: join(directory, "plane.db"),
-    shop: join(directory, "shop.db"),
-    files
-  }))
+  Effect.map(
+    Effect.all({ requests: data("requests.jsonl"), orders: data("orders.jsonl"), desk: data("desk.json") }),
+    (files) => ({
+      directory,
+      plane: join(directory, "plane.db"),
+      shop: join(directory, "shop.db"),
+      files
+    })
+  )
 
 /** A stage in a new directory, removed with the scope unless it is to be kept. */
 export const temporary = (keep: boolean): Effect.Effect<Stage, never, Scope.Scope> =>

@@ -45,7 +45,8 @@ export const columns = (
 
 // oxlint-disable-next-line no-control-regex -- colours are control sequences
 const invisible = /\u001b\[\d*m|\p{Mn}/gu
-const wide = /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u
+const wide =
+  /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u
 
 const width = (text: string): number =>
   [...text.replace(invisible, "")].reduce((sum, character) => sum + (wide.test(character) ? 2 : 1), 0)

@@ -47,5 +47,7 @@ const demonstrate = (keep: boolean) =>
 const { values } = parseArgs({ options: { keep: { type: "boolean", default: false }, audit: { type: "string" } } })
 
 Edge.run(
-  values.audit === undefined ? demonstrate(values.keep) : Effect.flatMap(Stage.at(values.audit), (stage) => judge(stage, 0))
+  values.audit === undefined
+    ? demonstrate(values.keep)
+    : Effect.flatMap(Stage.at(values.audit), (stage) => judge(stage, 0))
 )

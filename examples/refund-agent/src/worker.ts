@@ -20,7 +20,9 @@ const live = ({ cut, plane, shop }: typeof Options.Type) =>
   Worker.layer({ workflows: [Refund], concurrency: 8 }).pipe(
     Layer.provide(Handlers.layer),
     Layer.provide([Shop.layer(shop), Assessor.standIn]),
-    Layer.provide(cut === undefined ? Network.calm : Network.cut({ ...cut, onLoss: ChildProcess.tell({ _tag: "Lost" }) })),
+    Layer.provide(
+      cut === undefined ? Network.calm : Network.cut({ ...cut, onLoss: ChildProcess.tell({ _tag: "Lost" }) })
+    ),
     Layer.provide(Plane.sqlite({ filename: plane }))
   )
 

@@ -15,7 +15,8 @@ const expected = Expectation.fromFiles({
 /** A log that is as it must be. */
 const goodLog = (): Array<EffectLog.Entry> => {
   const entries: Array<Omit<EffectLog.Entry, "n">> = []
-  for (const [request, amount] of expected.payments) entries.push({ what: "payment", key: request, request, amount, text: "" })
+  for (const [request, amount] of expected.payments)
+    entries.push({ what: "payment", key: request, request, amount, text: "" })
   for (const [request, letters] of expected.letters) {
     for (let i = 0; i < letters; i++) {
       entries.push({ what: "letter", key: `${request}-${i}`, request, amount: undefined, text: "" })
@@ -48,10 +49,18 @@ describe("the audit", () => {
   })
 
   it("finds a payment that is missing, doubled, wrong, or nobody's", () => {
-    expect(Audit.findings(expected, replaced("R-1001", () => []))).toEqual([
-      "R-1001: the payment of 49.90 EUR is missing"
-    ])
-    expect(Audit.findings(expected, replaced("R-1001", (entry) => [entry, entry]))).toEqual(["R-1001: paid 2 times"])
+    expect(
+      Audit.findings(
+        expected,
+        replaced("R-1001", () => [])
+      )
+    ).toEqual(["R-1001: the payment of 49.90 EUR is missing"])
+    expect(
+      Audit.findings(
+        expected,
+        replaced("R-1001", (entry) => [entry, entry])
+      )
+    ).toEqual(["R-1001: paid 2 times"])
     expect(
       Audit.findings(
         expected,

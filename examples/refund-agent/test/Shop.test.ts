@@ -26,17 +26,16 @@ const withShop = <A, E>(use: (shop: Shop.Shop["Type"]) => Effect.Effect<A, E>) =
       filename,
       '{"id":"O-1","currency":"EUR","paid":"10.00"}\n{"id":"O-2","currency":"EUR","paid":"10.00","card":"closed"}'
     )
-    const result = yield* Effect.provide(
-      Effect.flatMap(Shop.Shop, use),
-      Layer.provide(Shop.layer(filename), calm)
-    )
+    const result = yield* Effect.provide(Effect.flatMap(Shop.Shop, use), Layer.provide(Shop.layer(filename), calm))
     return { result, log: (yield* EffectLog.read(filename)).map(({ what }) => what) }
   })
 
 describe("the shop", () => {
   it.scoped("pays once per key, and answers the same key alike", () =>
     Effect.gen(function* () {
-      const { log, result } = yield* withShop((shop) => Effect.all([shop.pay("a", payment(400)), shop.pay("a", payment(400))]))
+      const { log, result } = yield* withShop((shop) =>
+        Effect.all([shop.pay("a", payment(400)), shop.pay("a", payment(400))])
+      )
       expect(result[0]).toEqual(result[1])
       expect(log).toEqual(["payment", "payment asked for again"])
     })
@@ -61,7 +60,11 @@ describe("the shop", () => {
           shop.whatBecameOf("a", payment(400))
         ])
       )
-      expect(result).toEqual([SideEffect.NeverWill, new PaymentDeclined({ why: "this key is closed" }), SideEffect.NeverWill])
+      expect(result).toEqual([
+        SideEffect.NeverWill,
+        new PaymentDeclined({ why: "this key is closed" }),
+        SideEffect.NeverWill
+      ])
       expect(log).toEqual(["key closed", "payment asked for again"])
     })
   )
