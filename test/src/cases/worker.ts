@@ -1,0 +1,18 @@
+/** A worker that runs chains and attempts until it is killed. */
+import { Worker } from "@fermata/runtime"
+import { Effect, Layer, Schema } from "effect"
+import * as EffectLog from "../EffectLog.js"
+import * as PlaneAddress from "../PlaneAddress.js"
+import { input } from "../processes/Inside.js"
+import { Attempts, Chain, handlers } from "./Chain.js"
+
+const given = input(Schema.Struct({ plane: PlaneAddress.PlaneAddress, log: Schema.String }))
+
+await Effect.runPromise(
+  Layer.launch(
+    Worker.layer({ workflows: [Chain, Attempts] }).pipe(
+      Layer.provide(handlers(EffectLog.open(given.log))),
+      Layer.provide(PlaneAddress.layer(given.plane))
+    )
+  )
+)

@@ -1,0 +1,120 @@
+/**
+ * A process of the crash sweep: starts each of its runs (the same start again, if a process before it did), answers
+ * what they ask, settles what is in doubt by what the log outside says, and waits until all are over.
+ */
+import { Client, Worker } from "@fermata/runtime"
+import { CrashPoint } from "@fermata/runtime/testing"
+import { Effect, Layer, Schema } from "effect"
+import * as CommitPoints from "../CommitPoints.js"
+import * as EffectLog from "../EffectLog.js"
+import * as PlaneAddress from "../PlaneAddress.js"
+import { input, pass, tell } from "../processes/Inside.js"
+import { Approval, Order, Pay, Seal, make, receiptOf } from "./Sweep.js"
+
+/** What the process is given. */
+const Given = Schema.Struct({
+  plane: PlaneAddress.PlaneAddress,
+  log: Schema.String,
+  scenarios: Schema.Array(Schema.Struct({ version: Schema.String, order: Order }))
+})
+
+const given = input(Given)
+const log = EffectLog.open(given.log)
+const { handlers, workflow } = make(log)
+
+// Points are the same in every scenario: the branch is left out of their names. What was appended and is not durable yet is no
+// boundary of its own.
+CrashPoint.install((name, detail) => {
+  if (name === "durable")
+    pass(
+      `durable:${detail
+        .split(" ")
+        .slice(2)
+        .join(" ")
+        .replace(/[^ ]*\/main\|/, "")}`
+    )
+  else if (name !== "appended") pass(`${name}:${detail.slice(detail.indexOf("|") + 1)}`)
+  return undefined
+})
+CommitPoints.watch(given.plane)
+
+const scenarios = given.scenarios.map(({ order, version }) => ({ order, workflow: workflow(version) }))
+
+const over = (status: string) => status === "completed" || status === "failed" || status === "cancelled"
+
+const course = ({ order, workflow }: (typeof scenarios)[number]) =>
+  Effect.gen(function* () {
+    const client = yield* Client.Client
+    const { branch } = yield* client.start(workflow, order, { run: order.run })
+    let answered = false
+    let stuck = 0
+    for (;;) {
+      const now = yield* client.awaitStatus(
+        branch,
+        ({ status, waitingFor }) =>
+          over(status) || status === "stuck" || (!answered && waitingFor.some(({ _tag }) => _tag === "Answer"))
+      )
+      if (over(now.status)) return { run: order.run, status: now.status, stuck }
+      if (now.status !== "stuck") {
+        answered = true
+        yield* client.resume(Approval, {
+          branch,
+          interrupt: "approval#1",
+          value: { approver: "Ada" },
+          deliveryId: "answer",
+          intent: "retry"
+        })
+        continue
+      }
+      stuck++
+      for (const problem of now.problems) {
+        if (problem._tag !== "InDoubt") return yield* Effect.dieMessage(`${branch} is stuck: ${problem.message}`)
+        yield* settle(branch, problem)
+      }
+      yield* client.awaitStatus(branch, ({ status }) => status !== "stuck")
+    }
+  })
+
+/** The operator looks at what happened outside, and says so. The process that fired is gone, so nothing can come late. */
+const settle = (branch: string, { effect, key }: { readonly effect: string; readonly key: string }) =>
+  Effect.gen(function* () {
+    const client = yield* Client.Client
+    const settlement: Client.Settlement<string, never> = log.rows().some(({ at }) => at === key)
+      ? { _tag: "Happened", value: yield* valueOf(branch, effect) }
+      : { _tag: "DidNotHappen" }
+    return yield* effect === Pay.name
+      ? client.settle(Pay, { branch, key, settlement })
+      : client.settle(Seal, { branch, key, settlement })
+  })
+
+/** What the receiver gave back is a function of the input that the intent recorded. */
+const valueOf = (branch: string, effect: string) =>
+  Effect.gen(function* () {
+    const client = yield* Client.Client
+    const history = yield* client.history(branch)
+    const intents = history.filter(({ kind }) => kind === "effect.intended").map(({ payload }) => decodeIntent(payload))
+    const intent = intents.find((intent) => intent.effect === effect)
+    if (intent === undefined) return yield* Effect.dieMessage(`${effect} is in doubt without an intent`)
+    const { approver = "", grade = "", price = "", receipt = "" } = intent.value
+    return effect === Pay.name ? receiptOf.pay(price, grade, approver) : receiptOf.seal(receipt)
+  })
+
+const field = Schema.optional(Schema.String)
+const decodeIntent = Schema.decodeSync(
+  Schema.parseJson(
+    Schema.Struct({
+      effect: Schema.String,
+      value: Schema.Struct({ price: field, grade: field, approver: field, receipt: field })
+    })
+  )
+)
+
+const live = Worker.layer({ workflows: scenarios.map(({ workflow }) => workflow) }).pipe(
+  Layer.provide(handlers),
+  Layer.provideMerge(PlaneAddress.layer(given.plane))
+)
+
+const results = await Effect.runPromise(
+  Effect.provide(Effect.forEach(scenarios, course, { concurrency: "unbounded" }), live)
+)
+tell(results)
