@@ -363,6 +363,8 @@ export interface Ledger {
   readonly open: (claim: Claim) => BranchJournal
   /** Branches that `worker` owns with something in their inbox beyond what was moved is for the caller to compare. */
   readonly ownedInboxHeads: (worker: string) => Effect.Effect<ReadonlyArray<{ readonly branch: BranchId; readonly inboxHead: number; readonly epoch: number }>, LedgerError>
+  /** Gives back a branch that its owner cannot use any more (a lost buffer, an eviction), if the epoch still is its own. */
+  readonly disown: (branch: BranchId, epoch: number) => Effect.Effect<void, LedgerError>
   /** `dead` only with proof; see `judgeOwner`. */
   readonly fate: (worker: string) => Effect.Effect<"dead" | "unknown", LedgerError>
   /** Makes stuck branches ready: one branch, or all of these definitions. Returns how many. */

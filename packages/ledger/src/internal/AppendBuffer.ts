@@ -41,6 +41,8 @@ export class AppendBuffer implements BranchJournal, PartSource {
   private lastAt: number
   private pending: Array<Entry> = []
   private condition: Condition | undefined
+  /** The condition is part of the commit under way. */
+  private conditionTaken = false
   /** A conditional append, a release or a transaction is under way: nothing may get between. */
   private exclusive = false
   private over = false
@@ -155,7 +157,7 @@ export class AppendBuffer implements BranchJournal, PartSource {
   // ── What the writer calls ─────────────────────────────────────────────────────────────────────────────────
 
   get wants(): boolean {
-    return this.pending.length > 0 || this.condition !== undefined
+    return this.pending.length > 0 || (this.condition !== undefined && !this.conditionTaken)
   }
 
   take(limits: { readonly rows: number; readonly chars: number }): Part | undefined {
@@ -170,6 +172,7 @@ export class AppendBuffer implements BranchJournal, PartSource {
     }
     const condition = this.pending.length === 0 ? this.condition : undefined
     if (condition === undefined) return { ...part, head: mid, inboxSeen: null, conditional: [], letGo: null }
+    this.conditionTaken = true
     const conditional: Array<Entry> = []
     let head: Position = mid
     for (const draft of condition.drafts) {
@@ -188,8 +191,9 @@ export class AppendBuffer implements BranchJournal, PartSource {
     if (outcome._tag === "Stored") for (const entry of part.conditional) this.advance(entry)
     this.durable = reached.seq
     this.durableDigest = reached.digest
-    const condition = part.inboxSeen !== null || part.letGo !== null ? this.condition : undefined
+    const condition = this.conditionTaken ? this.condition : undefined
     if (condition !== undefined) {
+      this.conditionTaken = false
       this.condition = undefined
       this.exclusive = false
     }
@@ -227,6 +231,7 @@ export class AppendBuffer implements BranchJournal, PartSource {
           return resume(Effect.die(refusal))
         }
       }
+      this.conditionTaken = false
       this.condition = { ...condition, done: (result) => resume(result) }
       this.writer.want(this)
     })

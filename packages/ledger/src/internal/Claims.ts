@@ -9,7 +9,7 @@ import { readLineage } from "./History.js"
 import type { Leases } from "./Leases.js"
 import { branchOfRow, type Int, type RawBranch } from "./Rows.js"
 
-export interface Claims extends Pick<Ledger, "claim" | "nextWake" | "ownedInboxHeads" | "unstick"> {
+export interface Claims extends Pick<Ledger, "claim" | "disown" | "nextWake" | "ownedInboxHeads" | "unstick"> {
   /** A claim's branch is not held any more: it may be handed out to its owner again. */
   readonly forget: (branch: string, epoch: number) => void
 }
@@ -85,13 +85,7 @@ export const makeClaims = (db: Database, leases: Leases): Claims => {
   /** One damaged run must not keep a worker from all others: its branch waits for an operator. */
   const setAside = (transaction: Transaction, branch: BranchInfo, damage: CorruptJournal) =>
     Effect.gen(function* () {
-      const problem = JSON.stringify({
-        _tag: "CorruptJournal",
-        table: damage.table,
-        id: damage.id,
-        seq: damage.seq,
-        detail: damage.detail
-      })
+      const problem = JSON.stringify([{ _tag: "CorruptJournal", table: damage.table, message: damage.message }])
       yield* sql`UPDATE fermata_branches SET owner = NULL, status = 'stuck', ready_at = NULL, problem = ${problem}
         WHERE branch_id = ${branch.branch}`
       transaction.announce({ _tag: "Changed", branch: branch.branch })
@@ -164,9 +158,21 @@ export const makeClaims = (db: Database, leases: Leases): Claims => {
     )
   )
 
+  const disown: Claims["disown"] = Effect.fn("Ledger.disown")((branch, epoch) =>
+    db.transaction("give a branch back", (transaction) =>
+      Effect.gen(function* () {
+        const rows = yield* sql`UPDATE fermata_branches
+          SET owner = NULL, status = 'ready', ready_at = ${db.unsafeNow()}, epoch = epoch + 1
+          WHERE branch_id = ${branch} AND epoch = ${epoch} AND owner IS NOT NULL RETURNING branch_id`
+        if (rows.length > 0) transaction.announce({ _tag: "Ready" })
+        handed.delete(branch)
+      })
+    )
+  )
+
   const forget: Claims["forget"] = (branch, epoch) => {
     if (handed.get(branch) === epoch) handed.delete(branch)
   }
 
-  return { claim, nextWake, ownedInboxHeads, unstick, forget }
+  return { claim, disown, nextWake, ownedInboxHeads, unstick, forget }
 }

@@ -109,7 +109,8 @@ export class JournalWriter {
     const taken: Array<Taken> = []
     let rows = 0
     let chars = 0
-    for (const source of this.waiting) {
+    // A copy: a source that wants more goes to the end of the queue, not of this commit.
+    for (const source of [...this.waiting]) {
       if (rows >= limits.rows || chars >= limits.chars) break
       this.waiting.delete(source)
       const part = source.take({ rows: limits.rows - rows, chars: limits.chars - chars })
@@ -117,7 +118,7 @@ export class JournalWriter {
       taken.push({ source, part })
       rows += part.entries.length + part.conditional.length
       for (const entry of part.entries) chars += entry.payload.length
-      if (source.wants) this.waiting.add(source)
+      // What it has left waits until this part is settled: a branch has one part in a commit.
       if (taken.length >= limits.rows) break
     }
     // Rows are locked in id order, so that two writers' commits cannot wait for each other.

@@ -1,0 +1,213 @@
+/**
+ * The client: starts runs, reads them, answers their interrupts, forks, cancels and settles. Any process that reaches
+ * the database may have one; it needs no worker.
+ */
+import type {
+  BranchId,
+  Checkpoint,
+  DeliveryId,
+  EffectKey,
+  Entry,
+  ForkId,
+  InterruptId,
+  RunId
+} from "@fermata/contract"
+import * as L from "@fermata/ledger"
+import { Context, type Duration, Effect, Layer } from "effect"
+import type * as Interrupt from "./Interrupt.js"
+import * as ClientLive from "./internal/ClientLive.js"
+import type * as Node from "./Node.js"
+import type { Problem } from "./Problem.js"
+import type { InvalidId, InvalidValue, RunCancelled, RunDied, WrongWorkflow } from "./RunError.js"
+import type * as SideEffect from "./SideEffect.js"
+import type * as Workflow from "./Workflow.js"
+
+// ── Models ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** A started run, and its root branch. */
+export interface RunHandle {
+  readonly run: RunId
+  readonly branch: BranchId
+  /** False if the same run had been started before. */
+  readonly created: boolean
+}
+
+/** An interrupt that nobody answered yet. */
+export interface Pending {
+  readonly run: RunId
+  readonly branch: BranchId
+  readonly interrupt: InterruptId
+  /** The interrupt's name. */
+  readonly name: string
+  /** The question as encoded by its Schema. */
+  readonly payload: unknown
+  /** The position of its `opened` entry: the checkpoint that a fork with a value starts from. */
+  readonly checkpoint: Checkpoint
+  /** Ledger milliseconds. */
+  readonly openedAt: number
+}
+
+/** What a branch waits for. */
+export type WaitingFor =
+  | { readonly _tag: "Answer"; readonly interrupt: InterruptId; readonly name: string }
+  | { readonly _tag: "Time"; readonly at: number }
+  | { readonly _tag: "Worker"; readonly definition: string }
+  | { readonly _tag: "Operator"; readonly problem: Problem }
+
+/** A branch as it stands. */
+export interface Description {
+  readonly run: RunId
+  readonly branch: BranchId
+  readonly workflow: string
+  readonly version: string
+  readonly status: L.BranchStatus
+  readonly parent: Checkpoint | null
+  /** Its last durable position. */
+  readonly head: number
+  readonly createdAt: number
+  /** Empty while it runs and when it is over. */
+  readonly waitingFor: ReadonlyArray<WaitingFor>
+  readonly problems: ReadonlyArray<Problem>
+}
+
+/** An operator's word on an effect whose outcome is not known. */
+export type Settlement<A, E> =
+  | { readonly _tag: "Happened"; readonly value: A }
+  /** The receiver refused it with this typed error. */
+  | { readonly _tag: "Declined"; readonly error: E }
+  /** Promises that it did not happen and that the earlier firing can no longer arrive: it may be fired anew. */
+  | { readonly _tag: "DidNotHappen" }
+
+/** What can go wrong with reading a run. */
+export type ReadError = L.RunNotFound | L.RunPurged | L.CorruptJournal | L.LedgerError
+
+/**
+ * Where an operation takes `RunId | BranchId | RunHandle | string`: a text that is the id of an existing branch means that
+ * branch, any other text is a run id and means the run's root branch, and so does a handle. (One text can be both only
+ * where a run id contains a slash; `<run>/main` always means the root branch.)
+ */
+export interface Client {
+  /** Starts a run, durably: when this returns, the run is in the database. The same `run` id again is the same run. */
+  readonly start: <N extends string, I, A, E, R>(
+    workflow: Workflow.Workflow<N, I, A, E, R>,
+    input: I,
+    options?: { readonly run?: RunId | string }
+  ) => Effect.Effect<RunHandle, InvalidId | InvalidValue | L.RunConflict | L.RunPurged | L.CorruptJournal | L.LedgerError>
+  /** Waits for a run's (root branch) or a branch's end. A stuck branch is waited for: see `describe`. */
+  readonly result: <N extends string, I, A, E, R>(
+    workflow: Workflow.Workflow<N, I, A, E, R>,
+    of: RunId | BranchId | RunHandle | string
+  ) => Effect.Effect<A, E | RunCancelled | RunDied | WrongWorkflow | InvalidValue | ReadError>
+  readonly describe: (of: RunId | BranchId | RunHandle | string) => Effect.Effect<Description, ReadError>
+  /** Waits until the branch is as asked: over, waiting, or stuck. */
+  readonly awaitStatus: (
+    of: RunId | BranchId | RunHandle | string,
+    until: (description: Description) => boolean
+  ) => Effect.Effect<Description, ReadError>
+  /** The branches of a run, root first. */
+  readonly branches: (run: RunId | string) => Effect.Effect<ReadonlyArray<Description>, ReadError>
+  /** Root branches, newest first; 100 unless `limit` says otherwise. */
+  readonly list: (options?: {
+    readonly workflow?: string
+    readonly status?: L.BranchStatus
+    /** The run of the last one of the previous page. */
+    readonly after?: RunId
+    readonly limit?: number
+  }) => Effect.Effect<ReadonlyArray<Description>, ReadError>
+  /** Interrupts that nobody answered yet, oldest first; 100 unless `limit` says otherwise. */
+  readonly pendingInterrupts: (options?: {
+    readonly run?: RunId | string
+    readonly limit?: number
+    /** The last one of the previous page. */
+    readonly after?: Pick<Pending, "openedAt" | "branch" | "interrupt">
+  }) => Effect.Effect<ReadonlyArray<Pending>, ReadError>
+  /**
+   * Delivers an answer. `intent` has no default: `"retry"` answers the interrupt, at most once (CO); `"fork"` makes a
+   * new branch with this value from the interrupt's checkpoint (FI), named by `forkId`.
+   */
+  readonly resume: <N extends string, P, A>(
+    interrupt: Interrupt.Interrupt<N, P, A>,
+    delivery: {
+      readonly branch: BranchId | string
+      readonly interrupt: InterruptId | string
+      readonly value: A
+      readonly deliveryId: DeliveryId | string
+    } & ({ readonly intent: "retry" } | { readonly intent: "fork"; readonly forkId: ForkId | string })
+  ) => Effect.Effect<
+    (L.DeliverReceipt & { readonly _tag: "Answered" }) | (L.ForkReceipt & { readonly _tag: "Forked" }),
+    | InvalidId
+    | L.UnknownInterrupt
+    | L.RunNotFound
+    | L.RunPurged
+    | L.DeliveryIdReused
+    | L.AlreadyConsumed
+    | L.InterruptClosed
+    | L.ResumeValueInvalid
+    | L.ForkIdReused
+    | L.UnknownCheckpoint
+    | L.EffectInFlight
+    | L.CorruptJournal
+    | L.LedgerError
+  >
+  /** Forks a branch at a checkpoint. The same `forkId` again is the same fork. */
+  readonly fork: (options: {
+    readonly from: Checkpoint
+    readonly forkId: ForkId | string
+  }) => Effect.Effect<L.ForkReceipt, InvalidId | ForkError>
+  /** Forks a branch just before a step's recorded outcome, with another outcome. */
+  readonly forkWithOutcome: <N extends string, I, A, E, H extends string, S>(
+    node: Node.Node<N, I, A, E, H, S>,
+    options: {
+      readonly branch: BranchId | string
+      /** The step, as `name#n`. */
+      readonly step: string
+      readonly forkId: ForkId | string
+      readonly outcome: { readonly _tag: "Success"; readonly value: A } | { readonly _tag: "Failure"; readonly error: E }
+    }
+  ) => Effect.Effect<L.ForkReceipt, InvalidId | InvalidValue | ForkError>
+  /** Asks for cancellation: the workflow is interrupted, its finalizers run, durably. */
+  readonly cancel: (
+    of: RunId | BranchId | RunHandle | string,
+    options?: { readonly reason?: string }
+  ) => Effect.Effect<"Accepted" | "Duplicate" | "TooLate", L.RunNotFound | L.RunPurged | L.LedgerError>
+  /** Settles an effect in doubt (see `Description.problems`). */
+  readonly settle: <N extends string, I, A, E, P extends "keyed" | "once" | "transactional" | "repeatable">(
+    effect: SideEffect.SideEffect<N, I, A, E, P>,
+    options: { readonly branch: BranchId | string; readonly key: EffectKey | string; readonly settlement: Settlement<A, E> }
+  ) => Effect.Effect<
+    "Accepted" | "Duplicate",
+    InvalidValue | L.UnknownEffect | L.AlreadySettled | L.SettlementInvalid | L.RunPurged | L.CorruptJournal | L.LedgerError
+  >
+  /** Lets a stuck branch try again now (a starting worker does so by itself). */
+  readonly unstick: (branch: BranchId | string) => Effect.Effect<boolean, L.LedgerError>
+  /** The branch's history, verified. */
+  readonly history: (of: RunId | BranchId | RunHandle | string) => Effect.Effect<ReadonlyArray<Entry>, ReadError>
+  /** Removes a run all of whose branches are over. */
+  readonly purge: (run: RunId | string) => Effect.Effect<void, L.RunNotFound | L.RunPurged | L.RunNotOver | L.LedgerError>
+}
+
+/** What can go wrong with forking. */
+export type ForkError =
+  | L.RunNotFound
+  | L.RunPurged
+  | L.UnknownCheckpoint
+  | L.UnknownInterrupt
+  | L.InterruptClosed
+  | L.ForkIdReused
+  | L.EffectInFlight
+  | L.ResumeValueInvalid
+  | L.CorruptJournal
+  | L.LedgerError
+
+/** The client's tag. */
+export const Client = Context.GenericTag<Client>("@fermata/runtime/Client")
+
+/**
+ * A client of the ledger that is provided. `poll`: how often operations that wait look again without having heard anything, which only matters
+ * when an announcement from another process is lost; 5 seconds by default.
+ */
+export const layerWith = (options: { readonly poll?: Duration.DurationInput }): Layer.Layer<Client, never, L.Ledger> =>
+  Layer.effect(Client, Effect.map(L.Ledger, (ledger) => ClientLive.make(ledger, options)))
+
+/** The client of the ledger that is provided. */
+export const layer: Layer.Layer<Client, never, L.Ledger> = layerWith({})

@@ -1,0 +1,77 @@
+/**
+ * Why a branch is stuck. Stuck is not failed: its history is as it was, and it goes on from there once a corrected
+ * deployment or an operator helps.
+ */
+import { Schema } from "effect"
+
+const branchSeq = { seq: Schema.Number }
+
+/** The workflow awaited something that is not journaled: a bare promise, a timer of another clock, nothing at all. */
+export const UndeclaredAsync = Schema.TaggedStruct("UndeclaredAsync", { ...branchSeq, message: Schema.String })
+
+/** The code asks for something else than what the history has. */
+export const NonDeterminism = Schema.TaggedStruct("NonDeterminism", {
+  ...branchSeq,
+  history: Schema.String,
+  code: Schema.String,
+  message: Schema.String
+})
+
+/** One activation did more than the limit of work without waiting for anything. */
+export const Runaway = Schema.TaggedStruct("Runaway", { ...branchSeq, message: Schema.String })
+
+/** The outcome of a `once` effect (or of one that kept failing in doubt) is not known. `client.settle` decides it. */
+export const InDoubt = Schema.TaggedStruct("InDoubt", {
+  step: Schema.String,
+  effect: Schema.String,
+  key: Schema.String,
+  message: Schema.String
+})
+
+/** The body of a step, run again, performs something other than what its history recorded. */
+export const EffectInputChanged = Schema.TaggedStruct("EffectInputChanged", {
+  step: Schema.String,
+  effect: Schema.String,
+  key: Schema.String,
+  differs: Schema.String,
+  message: Schema.String
+})
+
+/** An effect happened but its outcome was refused by its Schema. `client.settle` gives it one that is accepted. */
+export const EffectValueRefused = Schema.TaggedStruct("EffectValueRefused", {
+  step: Schema.String,
+  effect: Schema.String,
+  key: Schema.String,
+  issue: Schema.String,
+  message: Schema.String
+})
+
+/** A node's body performed an effect that it does not declare, or two at once without keys of their own. */
+export const BadEffect = Schema.TaggedStruct("BadEffect", {
+  step: Schema.String,
+  effect: Schema.String,
+  message: Schema.String
+})
+
+/** A recorded value does not satisfy the Schema that the code has now. */
+export const ValueUnreadable = Schema.TaggedStruct("ValueUnreadable", {
+  ...branchSeq,
+  what: Schema.String,
+  message: Schema.String
+})
+
+/** Stored rows do not verify. */
+export const CorruptJournal = Schema.TaggedStruct("CorruptJournal", { table: Schema.String, message: Schema.String })
+
+export const Problem = Schema.Union(
+  CorruptJournal,
+  UndeclaredAsync,
+  NonDeterminism,
+  Runaway,
+  InDoubt,
+  EffectInputChanged,
+  EffectValueRefused,
+  BadEffect,
+  ValueUnreadable
+)
+export type Problem = typeof Problem.Type

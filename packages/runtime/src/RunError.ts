@@ -1,0 +1,69 @@
+/** How a run can end otherwise than by its own success or typed error, and what a caller can get wrong. */
+import { Schema } from "effect"
+
+/** The run was cancelled; its finalizers have run. */
+export class RunCancelled extends Schema.TaggedError<RunCancelled>("fermata/RunCancelled")("RunCancelled", {
+  branch: Schema.String,
+  reason: Schema.NullOr(Schema.String)
+}) {
+  override get message() {
+    return `Branch ${this.branch} was cancelled${this.reason === null ? "" : `: ${this.reason}`}.`
+  }
+}
+
+/** The workflow ended with a defect: an error that its Schemas do not declare. */
+export class RunDied extends Schema.TaggedError<RunDied>("fermata/RunDied")("RunDied", {
+  branch: Schema.String,
+  /** The defect as it was journaled: name, message, code and cause survive. */
+  defect: Schema.Unknown
+}) {
+  override get message() {
+    const defect = this.defect
+    return `Branch ${this.branch} died: ${defect instanceof Error ? `${defect.name}: ${defect.message}` : String(defect)}`
+  }
+}
+
+/** A value does not satisfy the Schema of what it was given to, or cannot be stored exactly. Nothing was written. */
+export class InvalidValue extends Schema.TaggedError<InvalidValue>("fermata/InvalidValue")("InvalidValue", {
+  /** What the value was for: `input of workflow refund`, say. */
+  what: Schema.String,
+  /** Lines of `path: what was expected`; values are not repeated. */
+  issues: Schema.Array(Schema.String)
+}) {
+  override get message() {
+    return `Invalid ${this.what}: ${this.issues.join("; ")}. Nothing was written.`
+  }
+}
+
+/** An id is not one: empty, too long, or with characters that ids may not have. */
+export class InvalidId extends Schema.TaggedError<InvalidId>("fermata/InvalidId")("InvalidId", {
+  what: Schema.String,
+  problem: Schema.String
+}) {
+  override get message() {
+    return `Invalid ${this.what}: ${this.problem}.`
+  }
+}
+
+/** The run is of another workflow than the one it was asked about. */
+export class WrongWorkflow extends Schema.TaggedError<WrongWorkflow>("fermata/WrongWorkflow")("WrongWorkflow", {
+  run: Schema.String,
+  asked: Schema.String,
+  stored: Schema.String
+}) {
+  override get message() {
+    return `Run ${this.run} is of workflow ${this.stored}, not of ${this.asked}.`
+  }
+}
+
+/** The branch cannot go on without help; `client.describe` says the same at any time. */
+export class RunStuck extends Schema.TaggedError<RunStuck>("fermata/RunStuck")("RunStuck", {
+  branch: Schema.String,
+  problems: Schema.Array(Schema.Unknown)
+}) {
+  override get message() {
+    return `Branch ${this.branch} is stuck: ${this.problems
+      .map((problem) => (problem as { readonly message?: string }).message ?? JSON.stringify(problem))
+      .join("; ")}`
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * A workflow: a named, versioned definition with Schemas and a body that is a plain Effect. `Effect.all`, `race`,
+ * `retry`, `timeout`, `sleep`, queues, fibers and finalizers work inside it and are durable.
+ *
+ * @example
+ * const Greet = Workflow.make("greet", { version: "1", input: Schema.String, success: Schema.String },
+ *   (name) => Effect.gen(function* () {
+ *     yield* Effect.sleep("3 days")
+ *     return `hello ${name}`
+ *   }))
+ */
+import type { BranchId, RunId } from "@fermata/contract"
+import { type Context, Effect, Schema, type Scope } from "effect"
+import * as Codec from "./internal/Codec.js"
+import { definitionName } from "./internal/DefinitionName.js"
+import { WorkflowScope } from "./internal/WorkflowScope.js"
+import type { HandlerOf, Performs } from "./SideEffect.js"
+
+export type { WorkflowScope } from "./internal/WorkflowScope.js"
+
+/** Any tag. Structural, because a tag is invariant in what it identifies. */
+type AnyTag = { readonly key: string; readonly Identifier: unknown; readonly Service: unknown }
+type IdentifierOf<T> = T extends { readonly Identifier: infer Id } ? Id : never
+
+/** The sentence that a type error ends with when a workflow's body does what only a node may do. */
+export type Undeclared<R> = [R] extends [never]
+  ? unknown
+  : {
+      readonly fermata: R extends Performs<infer N>
+        ? `"${N}" is performed outside a node: call it from a node's body`
+        : `this workflow uses a service: add a pure one to its "services", put everything else in a node`
+    }
+
+/** A workflow definition. `I`: input. `A`: success. `E`: typed error. `R`: the handlers and pure services that running it requires. */
+export interface Workflow<N extends string, I, A, E, R> {
+  readonly name: N
+  readonly version: string
+  /** `name@version`: what a worker claims. */
+  readonly definition: string
+  readonly input: Schema.Schema<I, unknown>
+  readonly success: Schema.Schema<A, unknown>
+  readonly error: Schema.Schema<E, unknown>
+  readonly codecs: { readonly input: Codec.Codec<I>; readonly success: Codec.Codec<A>; readonly error: Codec.Codec<E> }
+  readonly services: ReadonlyArray<Context.Tag<never, unknown>>
+  readonly body: (input: I) => Effect.Effect<A, E, WorkflowScope | Scope.Scope | R>
+}
+
+/** Any workflow, as the runtime sees it. */
+export interface Any {
+  readonly name: string
+  readonly version: string
+  readonly definition: string
+  readonly codecs: {
+    readonly input: Codec.Codec<unknown>
+    readonly success: Codec.Codec<unknown>
+    readonly error: Codec.Codec<unknown>
+  }
+  readonly services: ReadonlyArray<Context.Tag<never, unknown>>
+  readonly body: (input: unknown) => Effect.Effect<unknown, unknown, WorkflowScope | Scope.Scope>
+}
+
+/** What running a workflow requires of the worker. */
+export type Requirements<W> = W extends Workflow<infer _N, infer _I, infer _A, infer _E, infer R> ? R : never
+
+/** Declares a workflow. `input` and `success` default to void, `error` to never. */
+export const make = <
+  const N extends string,
+  I = void,
+  IE = void,
+  A = void,
+  AE = void,
+  E = never,
+  EE = never,
+  const Ts extends ReadonlyArray<AnyTag> = readonly [],
+  R = never
+>(
+  name: N,
+  options: {
+    /** Changed whenever stored histories would not replay under the new body. */
+    readonly version: string
+    readonly input?: Schema.Schema<I, IE>
+    readonly success?: Schema.Schema<A, AE>
+    readonly error?: Schema.Schema<E, EE>
+    /** Pure services that the body may use: they must not touch the outside world. */
+    readonly services?: Ts
+  },
+  body: (
+    input: I
+  ) => Effect.Effect<NoInfer<A>, NoInfer<E>, R> &
+    Undeclared<Exclude<R, WorkflowScope | Scope.Scope | HandlerOf<string> | IdentifierOf<Ts[number]>>>
+): Workflow<N, I, A, E, Exclude<R, WorkflowScope | Scope.Scope>> => {
+  definitionName("workflow", name)
+  definitionName("workflow version", options.version)
+  // Schemas that are left out are the defaults that the type parameters name.
+  const input = (options.input ?? Schema.Void) as Schema.Schema<I, unknown>
+  const success = (options.success ?? Schema.Void) as Schema.Schema<A, unknown>
+  const error = (options.error ?? Schema.Never) as Schema.Schema<E, unknown>
+  return {
+    name,
+    version: options.version,
+    definition: `${name}@${options.version}`,
+    input,
+    success,
+    error,
+    codecs: { input: Codec.make(input), success: Codec.make(success), error: Codec.make(error) },
+    services: (options.services ?? []) as unknown as ReadonlyArray<Context.Tag<never, unknown>>,
+    body: body as unknown as Workflow<N, I, A, E, Exclude<R, WorkflowScope | Scope.Scope>>["body"]
+  }
+}
+
+/** The run and branch that the workflow is executing as. */
+export const current: Effect.Effect<{ readonly run: RunId; readonly branch: BranchId }, never, WorkflowScope> =
+  Effect.map(WorkflowScope, ({ branch, run }) => ({ branch, run }))

@@ -1,0 +1,34 @@
+/** Durable workflows as plain Effect programs. Each module is read as a namespace: `Workflow.make`, `Client.Client`. */
+export * as Client from "./Client.js"
+export * as Delivery from "./Delivery.js"
+export * as Interrupt from "./Interrupt.js"
+export * as Node from "./Node.js"
+export * as Plane from "./Plane.js"
+export * as Problem from "./Problem.js"
+export * as RunError from "./RunError.js"
+export * as SideEffect from "./SideEffect.js"
+export * as Worker from "./Worker.js"
+export * as Workflow from "./Workflow.js"
+
+export { BranchId, Checkpoint, DeliveryId, EffectKey, ForkId, InterruptId, RunId } from "@fermata/contract"
+export {
+  AlreadyConsumed,
+  AlreadySettled,
+  CorruptJournal,
+  DeliveryIdReused,
+  EffectInFlight,
+  ForkIdReused,
+  InterruptClosed,
+  Ledger,
+  LedgerUnavailable,
+  LedgerUnusable,
+  ResumeValueInvalid,
+  RunConflict,
+  RunNotFound,
+  RunNotOver,
+  RunPurged,
+  SettlementInvalid,
+  UnknownCheckpoint,
+  UnknownEffect,
+  UnknownInterrupt
+} from "@fermata/ledger"

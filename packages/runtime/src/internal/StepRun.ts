@@ -1,0 +1,177 @@
+/**
+ * The host's side of one step: runs the node's body on the worker's runtime, attempt after attempt, until there is an
+ * outcome. Nothing it holds is shared with the workflow: inputs and outcomes cross as text.
+ */
+import { Cause, Effect, Either, Exit, type Fiber, FiberId, Option, Runtime } from "effect"
+import type { Problem } from "../Problem.js"
+import { InvalidValue } from "../RunError.js"
+import type { BranchRun, StepCommand } from "./BranchRun.js"
+import { EffectFiring } from "./EffectFiring.js"
+import { HostTimer } from "./HostTimer.js"
+import { draft } from "./Payload.js"
+import { StepScope } from "./StepScope.js"
+
+/** What a body dies of when its step cannot go on; nobody sees it. */
+export const stopped = new Error("the step was stopped by its branch")
+
+export class StepRun {
+  readonly key: string
+  /** True while it only waits for its next attempt. */
+  resting = false
+  /** When its next attempt begins (ledger milliseconds), while resting. */
+  restingUntil: number | undefined
+  private fiber: Fiber.RuntimeFiber<unknown, unknown> | undefined
+  private readonly timer: HostTimer
+  private blocked = false
+  private interrupted = false
+  private abandoned = false
+  private readonly waiters = new Set<(effect: Effect.Effect<never>) => void>()
+
+  constructor(
+    readonly branch: BranchRun,
+    readonly command: StepCommand
+  ) {
+    this.key = command.key
+    this.timer = new HostTimer(branch.host.runtime, () => branch.host.ledger.unsafeNow())
+  }
+
+  /** The current attempt, 1-based: failed ones are counted by the history, so a lost worker is none. */
+  get attempt(): number {
+    return (this.branch.recovery.steps.get(this.key)?.attempts ?? 0) + 1
+  }
+
+  start(): void {
+    const retryAt = this.branch.recovery.steps.get(this.key)?.retryAt
+    if (!this.command.withdrawing && retryAt !== undefined && retryAt > this.branch.host.ledger.unsafeNow()) {
+      this.resting = true
+      this.restingUntil = retryAt
+      this.timer.at(retryAt, () => this.branch.post(() => this.begin()))
+    } else {
+      this.begin()
+    }
+  }
+
+  /** The branch parks: what only waits goes on when it is taken up again. */
+  park(): void {
+    this.timer.clear()
+  }
+
+  /** Asks it to stop. A firing that may not be interrupted ends first. */
+  interrupt(): void {
+    this.timer.clear()
+    if (this.interrupted) return
+    this.interrupted = true
+    if (this.fiber !== undefined) this.fiber.unsafeInterruptAsFork(FiberId.none)
+    else this.branch.post(() => this.branch.stepEnded(this, undefined))
+  }
+
+  /** The branch is gone: whoever waits for its journal waits no longer. */
+  abandon(): void {
+    this.abandoned = true
+    this.blocked = true
+    this.interrupt()
+    for (const waiter of this.waiters) waiter(Effect.die(stopped))
+    this.waiters.clear()
+  }
+
+  /** Waits for something the branch does; stops waiting when the branch is gone. */
+  wait<A>(register: (resume: (value: A) => void) => void): Effect.Effect<A> {
+    return Effect.async<A>((resume) => {
+      if (this.abandoned) return resume(Effect.die(stopped))
+      const waiter = (effect: Effect.Effect<never>) => resume(effect)
+      this.waiters.add(waiter)
+      register((value) => {
+        this.waiters.delete(waiter)
+        resume(Effect.succeed(value))
+      })
+    })
+  }
+
+  /** Stops the step with a problem that needs help; what it returns never continues. */
+  block(problem: Problem): Effect.Effect<never> {
+    return Effect.suspend(() => {
+      if (!this.blocked) {
+        this.blocked = true
+        this.branch.post(() => {
+          this.branch.block(this, problem)
+          this.fiber?.unsafeInterruptAsFork(FiberId.none)
+        })
+      }
+      return Effect.die(stopped)
+    })
+  }
+
+  get isBlocked(): boolean {
+    return this.blocked
+  }
+
+  get isStopped(): boolean {
+    return this.blocked || this.interrupted
+  }
+
+  private begin(): void {
+    this.resting = false
+    this.restingUntil = undefined
+    const firing = new EffectFiring(this)
+    const { node } = this.command
+    const body = this.command.withdrawing
+      ? Effect.zipRight(firing.resolveAll(), Effect.interrupt)
+      : Effect.suspend(() => {
+          const input = node.codecs.input.decode(this.command.input)
+          return Either.isRight(input)
+            ? node.body(input.right)
+            : Effect.die(new InvalidValue({ what: `input of node ${node.name} as read back`, issues: input.left.issues }))
+        })
+    const fiber = Runtime.runFork(this.branch.host.runtime)(Effect.provideService(body, StepScope, firing))
+    this.fiber = fiber
+    fiber.addObserver((exit) => this.branch.post(() => this.ended(exit)))
+  }
+
+  private ended(exit: Exit.Exit<unknown, unknown>): void {
+    this.fiber = undefined
+    if (this.blocked) return
+    const { command, key } = this
+    const { node } = command
+    if (this.interrupted && !command.withdrawing) return this.branch.stepEnded(this, undefined)
+    if (Exit.isSuccess(exit)) {
+      const value = node.codecs.success.encode(exit.value)
+      return this.branch.stepEnded(
+        this,
+        Either.isRight(value)
+          ? draft.stepSucceeded(key, node.name, command.inputDigest, value.right)
+          : draft.stepDied(key, node.name, command.inputDigest, new InvalidValue({ what: `result of node ${node.name} (${key})`, issues: value.left.issues }))
+      )
+    }
+    const failure = Cause.failureOption(exit.cause)
+    if (Option.isSome(failure)) return this.failed(failure.value)
+    if (Cause.isInterruptedOnly(exit.cause) && command.withdrawing) {
+      return this.branch.stepEnded(this, draft.stepInterrupted(key, node.name, command.inputDigest))
+    }
+    const defect = Cause.isInterruptedOnly(exit.cause)
+      ? new Error(`The body of node ${node.name} interrupted itself`)
+      : Cause.squash(exit.cause)
+    this.branch.stepEnded(this, draft.stepDied(key, node.name, command.inputDigest, defect))
+  }
+
+  /** A typed error: another attempt if the policy has one, else the outcome. */
+  private failed(error: unknown): void {
+    const { command, key } = this
+    const { node } = command
+    const encoded = node.codecs.error.encode(error)
+    if (Either.isLeft(encoded)) {
+      return this.branch.stepEnded(
+        this,
+        draft.stepDied(key, node.name, command.inputDigest, new InvalidValue({ what: `error of node ${node.name} (${key})`, issues: encoded.left.issues }))
+      )
+    }
+    const { attempt } = this
+    const retry = node.retry
+    if (retry !== undefined && attempt <= retry.times && !this.interrupted && !command.withdrawing && retry.while(error)) {
+      const due = Math.ceil(this.branch.host.ledger.unsafeNow() + retry.delay(attempt))
+      this.branch.mark(draft.stepRetried(key, node.name, attempt, encoded.right, due), () => this.start())
+      return
+    }
+    this.branch.stepEnded(this, draft.stepFailed(key, node.name, command.inputDigest, encoded.right))
+  }
+}
+

@@ -1,0 +1,101 @@
+/**
+ * The part of a history that is still to be replayed, cut into activations: an event, the marks that the workflow's own
+ * commands issue in reaction to it, and the marks that the host wrote until the next event.
+ *
+ * Commands issue their marks in a deterministic order, so each is matched against the next one that the history has.
+ */
+import { type Entry, isEvent, isTerminal } from "@fermata/contract"
+
+/** Marks that a workflow's command issues; all others come from the host, between activations. */
+const commandMarks: ReadonlySet<string> = new Set(["timer.started", "interrupt.opened", "interrupt.closed"])
+
+/** True for marks that a workflow's command issues. */
+export const isCommandMark = (kind: string): boolean => commandMarks.has(kind)
+
+/** The code and the history disagree. */
+export interface Divergence {
+  readonly seq: number
+  readonly history: string
+  readonly code: string
+}
+
+/** How an entry reads in messages. */
+export const describeEntry = (entry: { readonly kind: string; readonly key: string }): string =>
+  entry.key === "" ? entry.kind : `${entry.kind} ${entry.key}`
+
+export class Timeline {
+  private next = 0
+  private expected: Array<Entry> = []
+  private matched = 0
+  private last = true
+  private cut = false
+
+  constructor(private entries: ReadonlyArray<Entry>) {}
+
+  /** True while there is an event that was not replayed. */
+  get replaying(): boolean {
+    return this.next < this.entries.length
+  }
+
+  /**
+   * The next event, the command marks that must follow it, and the host's marks before the event after it.
+   * A terminal entry is returned like an event: it ends the history.
+   */
+  advance(): { readonly event: Entry; readonly marks: ReadonlyArray<Entry> } | undefined {
+    const event = this.entries[this.next]
+    if (event === undefined) return undefined
+    let end = this.next + 1
+    while (end < this.entries.length) {
+      const entry = this.entries[end]
+      if (entry === undefined || isEvent(entry.kind) || isTerminal(entry.kind)) break
+      end++
+    }
+    const marks = this.entries.slice(this.next + 1, end)
+    this.next = end
+    this.last = end >= this.entries.length
+    // A fork may begin between a command's marks; those that follow were not inherited.
+    this.cut = !this.last && this.entries[end]?.branch !== this.entries[end - 1]?.branch
+    this.expected = marks.filter((entry) => isCommandMark(entry.kind))
+    this.matched = 0
+    return { event, marks }
+  }
+
+  /**
+   * Matches a mark that the code issues. `"new"`: the history does not have it yet, append it. `"cut"`: the fork began
+   * before it; it belongs in front of what the fork's first event brings.
+   */
+  match(kind: string, key: string): Entry | Divergence | "new" | "cut" {
+    const entry = this.expected[this.matched]
+    if (entry === undefined) {
+      if (this.last) return "new"
+      if (this.cut) return "cut"
+      const following = this.entries[this.next]
+      return {
+        seq: following?.seq ?? 0,
+        history: following === undefined ? "nothing" : describeEntry(following),
+        code: describeEntry({ kind, key })
+      }
+    }
+    if (entry.kind !== kind || entry.key !== key) {
+      return { seq: entry.seq, history: describeEntry(entry), code: describeEntry({ kind, key }) }
+    }
+    this.matched++
+    return entry
+  }
+
+  /** A mark that the history has and the code did not issue in this activation. */
+  leftover(): Divergence | undefined {
+    const entry = this.expected[this.matched]
+    return entry === undefined ? undefined : { seq: entry.seq, history: describeEntry(entry), code: "nothing" }
+  }
+
+  /** Nothing is expected any more: what is issued now is new. */
+  finish(): void {
+    this.entries = []
+    this.next = 0
+    this.cut = false
+    this.expected = []
+    this.matched = 0
+    this.last = true
+  }
+}

@@ -1,0 +1,575 @@
+/** What a client must do, whatever database its plane is on. */
+import { assert, describe, it } from "@effect/vitest"
+import { payloadOf, RunId } from "@fermata/contract"
+import { Ledger } from "@fermata/ledger"
+import { Client, Delivery, Interrupt, Node, SideEffect, Workflow } from "@fermata/runtime"
+import { Cause, Effect, Exit, Fiber, type Layer, Option, Schema } from "effect"
+import { append, handWorker } from "./HandWorker.js"
+
+class TooPoor extends Schema.TaggedError<TooPoor>()("TooPoor", { cents: Schema.Number }) {}
+
+const Order = Schema.Struct({ id: Schema.String, cents: Schema.Number, due: Schema.optional(Schema.Date) })
+const Pay = Workflow.make("pay", { version: "1", input: Order, success: Schema.Date, error: TooPoor }, () =>
+  Effect.fail(new TooPoor({ cents: 1 }))
+)
+const Other = Workflow.make("other", { version: "1", input: Order }, () => Effect.void)
+const Approval = Interrupt.make("approval", { payload: Schema.Unknown, answer: Schema.Unknown })
+const Amount = Interrupt.make("amount", { answer: Schema.Struct({ cents: Schema.Positive }) })
+const Charge = SideEffect.make("charge", {
+  delivery: Delivery.once(),
+  input: Order,
+  success: Schema.Date,
+  error: TooPoor
+})
+const assess = Node.make("assess", { input: Order, success: Schema.Number, error: TooPoor }, () => Effect.succeed(1))
+
+const order = { id: "o-1", cents: 100 }
+const noon = new Date("2026-01-01T12:00:00.000Z")
+const definition = Pay.definition
+
+const refusal = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<E, never, R> =>
+  Effect.flatMap(Effect.exit(effect), (exit) =>
+    Exit.match(exit, {
+      onFailure: (cause) => Option.match(Cause.failureOption(cause), { onNone: () => Effect.die(cause), onSome: Effect.succeed }),
+      onSuccess: (value) => Effect.dieMessage(`expected a refusal, got ${JSON.stringify(value)}`)
+    })
+  )
+
+/** Whether a value is refused with that tag; gives the refusal. */
+const refusedAs = <Tag extends string, A, E extends { readonly _tag: string }, R>(
+  tag: Tag,
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<Extract<E, { readonly _tag: Tag }>, never, R> =>
+  Effect.map(refusal(effect), (error) => {
+    assert.strictEqual<string>(error._tag, tag, String(error))
+    // The tag was just compared.
+    return error as Extract<E, { readonly _tag: Tag }>
+  })
+
+/** A started run, its root branch claimed, and an open interrupt `approval#1` that it is parked on. */
+const parked = (run: string) =>
+  Effect.gen(function* () {
+    const client = yield* Client.Client
+    const worker = yield* handWorker
+    const handle = yield* client.start(Pay, order, { run })
+    const journal = yield* worker.take(definition)
+    const seq = yield* append(journal, "interrupt.opened", "approval#1", { name: "approval", payload: { cents: 100 } })
+    yield* worker.release(journal, { _tag: "Waiting", wakeAt: null })
+    return { ...handle, client, worker, seq, interrupt: "approval#1" }
+  })
+
+export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.Client, E>): void => {
+  describe(`the client on ${name}`, () => {
+    describe("start", () => {
+      it.scoped("creates a run once; the same again is the same run, another input or workflow a conflict", () =>
+        Effect.gen(function* () {
+          const client = yield* Client.Client
+          const first = yield* client.start(Pay, { ...order, due: noon }, { run: "r" })
+          assert.deepStrictEqual({ ...first }, { run: "r", branch: "r/main", created: true })
+          // The order of keys is not part of an input.
+          const again = yield* client.start(Pay, { due: noon, cents: 100, id: "o-1" }, { run: "r" })
+          assert.deepStrictEqual({ ...again }, { run: "r", branch: "r/main", created: false })
+          const input = yield* refusedAs("RunConflict", client.start(Pay, order, { run: "r" }))
+          assert.strictEqual(input.differs, "input")
+          const workflow = yield* refusedAs("RunConflict", client.start(Other, { ...order, due: noon }, { run: "r" }))
+          assert.strictEqual(workflow.differs, "workflow")
+          assert.strictEqual((yield* client.branches("r")).length, 1)
+        }).pipe(Effect.provide(plane))
+      )
+
+      it.scoped("generates ids that differ", () =>
+        Effect.gen(function* () {
+          const client = yield* Client.Client
+          const one = yield* client.start(Pay, order)
+          const two = yield* client.start(Pay, order)
+          assert.notStrictEqual(one.run, two.run)
+          assert.isTrue(one.created && two.created)
+        }).pipe(Effect.provide(plane))
+      )
+
+      it.scoped("refuses ids that are none, saying why, and takes those that merely look odd", () =>
+        Effect.gen(function* () {
+          const client = yield* Client.Client
+          const bad: ReadonlyArray<readonly [string, string]> = [
+            ["", "is empty"],
+            ["x".repeat(256), "longer than 255"],
+            [" r", "white space"],
+            ["a\u0000b", "control character"],
+            ["a\nb", "control character"],
+            ["a\ud800b", "lone surrogate"]
+          ]
+          for (const [run, why] of bad) {
+            const { message } = yield* refusedAs("InvalidId", client.start(Pay, order, { run }))
+            assert.include(message, why)
+            assert.isFalse(message.includes("\u0000"))
+            assert.strictEqual((yield* refusal(client.describe(run)))._tag, "RunNotFound")
+            assert.strictEqual((yield* refusal(client.purge(run)))._tag, "RunNotFound")
+          }
+          for (const run of ["x".repeat(255), "a/b", "a/main", "žluť 馬 🐎", "a|b#1~2%", "'; --"]) {
+            const { branch } = yield* client.start(Pay, order, { run })
+            assert.strictEqual(branch, `${run}/main`)
+            assert.strictEqual((yield* client.describe(branch)).run, run)
+          }
+        }).pipe(Effect.provide(plane))
+      )
+
+      it.scoped("refuses an input that its Schema or JSON cannot take, with the path, and writes nothing", () =>
+        Effect.gen(function* () {
+          const client = yield* Client.Client
+          const Loose = Workflow.make("loose", { version: "1", input: Schema.Unknown }, () => Effect.void)
+          const cycle: { self?: unknown } = {}
+          cycle.self = cycle
+          const bad: ReadonlyArray<readonly [unknown, string]> = [
+            [() => 1, "$"],
+            [{ a: [Symbol("s")] }, "$.a[0]"],
+            [cycle, "$.self"],
+            [{ at: noon }, "$.at"],
+            [JSON.parse(`{"a":{"__proto__":1}}`), "$.a"]
+          ]
+          for (const [input, path] of bad) {
+            const { issues, message } = yield* refusedAs("InvalidValue", client.start(Loose, input, { run: "r" }))
+            assert.isTrue(issues.some((issue) => issue.startsWith(path)), `${issues.join()} at ${path}`)
+            assert.include(message, "workflow loose")
+          }
+          // The types were forced.
+          const typed: ReadonlyArray<readonly [unknown, string]> = [
+            [{ id: "o" }, "$.cents"],
+            [{ id: undefined, cents: 1 }, "$.id"],
+            [{ id: "o", cents: 1n }, "$.cents"],
+            [null, "$"]
+          ]
+          for (const [input, path] of typed) {
+            const { issues } = yield* refusedAs("InvalidValue", client.start(Pay, input as typeof order, { run: "r" }))
+            assert.isTrue(issues.some((issue) => issue.startsWith(path)), `${issues.join()} at ${path}`)
+          }
+          assert.strictEqual((yield* refusal(client.describe("r")))._tag, "RunNotFound")
+          const { maxPayload } = yield* Ledger
+          const large = yield* refusedAs("InvalidValue", client.start(Loose, "x".repeat(maxPayload), { run: "r" }))
+          assert.include(large.message, String(maxPayload))
+        }).pipe(Effect.provide(plane))
+      )
+    })
+
+    describe("result", () => {
+      it.scoped("waits for the end, however many wait, and gives the decoded success ever after", () =>
+        Effect.gen(function* () {
+          const client = yield* Client.Client
+          const worker = yield* handWorker
+          const run = yield* client.start(Pay, order)
+          const waiting = yield* Effect.forkAll([client.result(Pay, run), client.result(Pay, run.run), client.result(Pay, run.branch)])
+          const journal = yield* worker.take(definition)
+          yield* worker.end(journal, "run.completed", { value: noon.toISOString() })
+          assert.deepStrictEqual(yield* Fiber.join(waiting), [noon, noon, noon])
+          assert.deepStrictEqual(yield* client.result(Pay, run), noon)
+        }).pipe(Effect.provide(plane))
+      )
+
+      it.scoped("fails with the workflow's own error, a defect with its cause, a cancellation with its reason", () =>
+        Effect.gen(function* () {
+          const client = yield* Client.Client
+          const worker = yield* handWorker
+          yield* client.start(Pay, order, { run: "failed" })
+          yield* worker.end(yield* worker.take(definition), "run.failed", { error: { _tag: "TooPoor", cents: 7 } })
+          assert.deepStrictEqual(yield* refusal(client.result(Pay, "failed")), new TooPoor({ cents: 7 }))
+
+          yield* client.start(Pay, order, { run: "died" })
+          const cause = { _tag: "Value", value: { $fermata: "undefined" } }
+          const defect = { _tag: "Error", name: "TypeError", message: "no", fields: { code: "E1" }, cause }
+          yield* worker.end(yield* worker.take(definition), "run.died", { defect })
+          const died = yield* refusedAs("RunDied", client.result(Pay, "died"))
+          assert.include(died.message, "TypeError: no")
+          assert.instanceOf(died.defect, TypeError)
+          assert.deepInclude(died.defect, { code: "E1", cause: undefined })
+
+          yield* client.start(Pay, order, { run: "cancelled" })
+          yield* worker.end(yield* worker.take(definition), "run.cancelled", { reason: "too late" })
+          const cancelled = yield* refusedAs("RunCancelled", client.result(Pay, "cancelled"))
+          assert.strictEqual(cancelled.reason, "too late")
+          for (const [run, status] of [["failed", "failed"], ["died", "failed"], ["cancelled", "cancelled"]] as const) {
+            const description = yield* client.describe(run)
+            assert.deepStrictEqual([description.status, description.waitingFor], [status, []])
+          }
+        }).pipe(Effect.provide(plane))
+      )
+
+      it.scoped("refuses another workflow's run, an unknown run, a purged one, and an outcome that is none any more", () =>
+        Effect.gen(function* () {
+          const client = yield* Client.Client
+          const worker = yield* handWorker
+          yield* client.start(Pay, order, { run: "r" })
+          const wrong = yield* refusedAs("WrongWorkflow", client.result(Other, "r"))
+          assert.deepInclude(wrong, { asked: "other", stored: "pay" })
+          assert.strictEqual((yield* refusedAs("RunNotFound", client.result(Pay, "s"))).id, "s/main")
+          yield* worker.end(yield* worker.take(definition), "run.completed", { value: "not a date" })
+          const invalid = yield* refusedAs("InvalidValue", client.result(Pay, "r"))
+          assert.include(invalid.message, "stored success of workflow pay@1")
+          yield* client.purge("r")
+          assert.strictEqual((yield* refusal(client.result(Pay, "r")))._tag, "RunPurged")
+          assert.strictEqual((yield* refusal(client.start(Pay, order, { run: "r" })))._tag, "RunPurged")
+        }).pipe(Effect.provide(plane))
+      )
+    })
+
+    describe("describe", () => {
+      it.scoped("names what a branch waits for: a worker, an answer, a time, an operator, nothing", () =>
+        Effect.gen(function* () {
+          const client = yield* Client.Client
+          const worker = yield* handWorker
+          const ledger = yield* Ledger
+          const run = yield* client.start(Pay, order, { run: "r" })
+          const ready = yield* client.describe(run)
+          assert.deepInclude(ready, { run: run.run, branch: run.branch, workflow: "pay", version: "1", parent: null, head: 1 })
+          assert.deepStrictEqual(ready.waitingFor, [{ _tag: "Worker", definition: "pay@1" }])
+
+          const journal = yield* worker.take(definition)
+          assert.deepInclude(yield* client.describe(run), { status: "running", waitingFor: [] })
+          yield* append(journal, "interrupt.opened", "approval#1", { name: "approval", payload: null })
+          const due = (yield* ledger.now) + 3_600_000
+          yield* worker.release(journal, { _tag: "Waiting", wakeAt: due })
+          const waiting = yield* client.describe(run)
+          assert.strictEqual(waiting.status, "waiting")
+          assert.deepStrictEqual(waiting.waitingFor, [
+            { _tag: "Answer", interrupt: "approval#1", name: "approval" },
+            { _tag: "Time", at: due }
+          ])
+
+          yield* client.resume(Approval, { branch: run.branch, interrupt: "approval#1", value: 1, deliveryId: "d", intent: "retry" })
+          assert.strictEqual((yield* client.describe(run)).status, "ready")
+          const problem = { _tag: "UndeclaredAsync", seq: 2, message: "put it in a node" } as const
+          const next = yield* worker.take(definition)
+          yield* worker.release(next, { _tag: "Stuck", problem: JSON.stringify([problem]) }, 1)
+          const stuck = yield* client.describe(run)
+          assert.deepInclude(stuck, { status: "stuck", problems: [problem], waitingFor: [{ _tag: "Operator", problem }] })
+          assert.deepStrictEqual(yield* client.list({ status: "stuck" }), [stuck])
+        }).pipe(Effect.provide(plane))
+      )
+
+      it.scoped("refuses a stored problem that it cannot read", () =>
+        Effect.gen(function* () {
+          const client = yield* Client.Client
+          const worker = yield* handWorker
+          const run = yield* client.start(Pay, order, { run: "r" })
+          yield* worker.release(yield* worker.take(definition), { _tag: "Stuck", problem: `[{"_tag":"Bored"}]` })
+          const { id, table } = yield* refusedAs("CorruptJournal", client.describe(run))
+          assert.deepStrictEqual([table, id], ["branches", "r/main"])
+        }).pipe(Effect.provide(plane))
+      )
+
+      it.scoped("awaits a status that comes about later", () =>
+        Effect.gen(function* () {
+          const client = yield* Client.Client
+          const worker = yield* handWorker
+          const run = yield* client.start(Pay, order)
+          const asked = yield* Effect.fork(
+            client.awaitStatus(run, ({ waitingFor }) => waitingFor.some(({ _tag }) => _tag === "Answer"))
+          )
+          const journal = yield* worker.take(definition)
+          yield* append(journal, "interrupt.opened", "approval#1", { name: "approval", payload: null })
+          yield* worker.release(journal, { _tag: "Waiting", wakeAt: null })
+          assert.strictEqual((yield* Fiber.join(asked)).status, "waiting")
+          const ready = yield* Effect.fork(client.awaitStatus(run, ({ status }) => status === "ready"))
+          yield* client.cancel(run)
+          assert.strictEqual((yield* Fiber.join(ready)).status, "ready")
+        }).pipe(Effect.provide(plane))
+      )
+
+      it.scoped("a text names the branch of that id if there is one, else the run", () =>
+        Effect.gen(function* () {
+          const { client, run, seq } = yield* parked("orders")
+          yield* client.fork({ from: { branch: (yield* client.describe(run)).branch, seq }, forkId: "17" })
+          const branchAt = (of: string) => Effect.map(client.describe(of), ({ branch }) => branch)
+          assert.strictEqual(yield* branchAt("orders/17"), "orders/17")
+          assert.strictEqual(yield* branchAt("orders/main"), "orders/main")
+          yield* client.start(Pay, order, { run: "orders/18" })
+          assert.strictEqual(yield* branchAt("orders/18"), "orders/18/main")
+          assert.strictEqual(yield* branchAt("orders/18/main"), "orders/18/main")
+          // Both a branch and a run: the branch; the run is reached by its root branch and by its handle.
+          const both = yield* client.start(Pay, order, { run: "orders/17" })
+          assert.strictEqual(yield* branchAt("orders/17"), "orders/17")
+          assert.strictEqual(yield* branchAt("orders/17/main"), "orders/17/main")
+          assert.strictEqual((yield* client.describe(both)).branch, "orders/17/main")
+          assert.strictEqual((yield* refusedAs("RunNotFound", client.describe("orders/19"))).id, "orders/19")
+          // A run whose prefix names a purged run is still itself.
+          const worker = yield* handWorker
+          yield* client.start(Pay, order, { run: "old" })
+          yield* client.start(Pay, order, { run: "old/1" })
+          for (let n = 0; n < 5; n++) {
+            const journal = yield* worker.take(definition)
+            yield* worker.end(journal, "run.completed", { value: noon.toISOString() })
+          }
+          yield* client.purge("old")
+          assert.strictEqual(yield* branchAt("old/1"), "old/1/main")
+          assert.strictEqual((yield* refusal(client.describe("old/2")))._tag, "RunPurged")
+        }).pipe(Effect.provide(plane))
+      )
+    })
+
+    describe("resume", () => {
+      it.scoped("accepts one answer, tells it again to the same delivery, and refuses every other", () =>
+        Effect.gen(function* () {
+          const { branch, client, interrupt } = yield* parked("r")
+          const answer = (deliveryId: string, value: unknown) =>
+            client.resume(Approval, { branch, interrupt, value, deliveryId, intent: "retry" })
+          const accepted = yield* answer("d1", { ok: true, by: "žena" })
+          assert.deepInclude(accepted, { _tag: "Answered", verdict: "Accepted", delivery: "d1", unserved: null })
+          const again = yield* answer("d1", { by: "žena", ok: true })
+          assert.deepStrictEqual({ ...again }, { ...accepted, verdict: "Duplicate" })
+          assert.strictEqual((yield* refusal(answer("d1", { ok: false })))._tag, "DeliveryIdReused")
+          const taken = yield* refusedAs("AlreadyConsumed", answer("d2", { ok: true, by: "žena" }))
+          assert.strictEqual(taken.by, "d1")
+          assert.deepStrictEqual(yield* client.pendingInterrupts({ run: "r" }), [])
+        }).pipe(Effect.provide(plane))
+      )
+
+      it.scoped("takes false, 0, empty, null and undefined for answers", () =>
+        Effect.gen(function* () {
+          const client = yield* Client.Client
+          const ledger = yield* Ledger
+          const falsy = [false, 0, -0, NaN, "", null, undefined, [], {}]
+          for (const [n, value] of falsy.entries()) {
+            const { branch, interrupt } = yield* parked(`r${n}`)
+            yield* client.resume(Approval, { branch, interrupt, value, deliveryId: "d", intent: "retry" })
+            const [row] = yield* ledger.inbox(branch, 0)
+            const stored: unknown = JSON.parse(row?.payload ?? "{}")
+            const { value: served } = stored as { readonly value: unknown }
+            assert.deepStrictEqual(Approval.codecs.answer.revive(served), Approval.codecs.answer.decode(JSON.stringify(served)))
+            const revived = Approval.codecs.answer.revive(served)
+            assert.isTrue(revived._tag === "Right" && (typeof value === "object" || Object.is(revived.right, value)))
+            // So that the next run is the only one that wants a worker.
+            yield* Effect.flatMap(handWorker, (worker) => worker.take(definition))
+          }
+        }).pipe(Effect.provide(plane))
+      )
+
+      it.scoped("refuses an invalid value only where nothing else is wrong, and consumes nothing", () =>
+        Effect.gen(function* () {
+          const client = yield* Client.Client
+          const worker = yield* handWorker
+          const { branch } = yield* client.start(Pay, order, { run: "r" })
+          const journal = yield* worker.take(definition)
+          yield* append(journal, "interrupt.opened", "amount#1", { name: "amount", payload: null })
+          const answer = (cents: number, deliveryId: string, interrupt = "amount#1") =>
+            client.resume(Amount, { branch, interrupt, value: { cents }, deliveryId, intent: "retry" })
+          const invalid = yield* refusedAs("ResumeValueInvalid", answer(-1, "d"))
+          assert.include(invalid.message, "$.cents")
+          assert.strictEqual((yield* client.pendingInterrupts()).length, 1)
+          assert.strictEqual((yield* refusal(answer(-1, "d", "amount#2")))._tag, "UnknownInterrupt")
+          assert.deepInclude(yield* answer(5, "d"), { verdict: "Accepted" })
+          assert.strictEqual((yield* refusal(answer(-1, "e")))._tag, "AlreadyConsumed")
+        }).pipe(Effect.provide(plane))
+      )
+
+      it.scoped("refuses an answer to what it is not meant for", () =>
+        Effect.gen(function* () {
+          const { branch, client, interrupt } = yield* parked("r")
+          const to = { branch, interrupt, value: 1, deliveryId: "d", intent: "retry" } as const
+          const other = yield* refusedAs(
+            "UnknownInterrupt",
+            client.resume(Amount, { ...to, value: { cents: 1 } })
+          )
+          assert.deepStrictEqual(other.open, ["approval#1"])
+          assert.strictEqual((yield* refusal(client.resume(Approval, { ...to, branch: "s/main" })))._tag, "UnknownInterrupt")
+          for (const wrong of [{ branch: "r" }, { interrupt: "" }, { deliveryId: "a\u0000" }]) {
+            assert.strictEqual((yield* refusal(client.resume(Approval, { ...to, ...wrong })))._tag, "InvalidId")
+          }
+          const fork = { ...to, intent: "fork" } as const
+          for (const forkId of ["", "a/b", "main"]) {
+            assert.strictEqual((yield* refusal(client.resume(Approval, { ...fork, forkId })))._tag, "InvalidId")
+          }
+          assert.strictEqual((yield* client.pendingInterrupts()).length, 1)
+        }).pipe(Effect.provide(plane))
+      )
+
+      it.scoped("forks with a value from the interrupt, before and after it was answered", () =>
+        Effect.gen(function* () {
+          const { branch, client, interrupt, seq } = yield* parked("r")
+          const fork = (forkId: string, value: unknown) =>
+            client.resume(Approval, { branch, interrupt, value, deliveryId: `d-${forkId}`, intent: "fork", forkId })
+          assert.deepStrictEqual({ ...(yield* fork("yes", true)) }, { _tag: "Forked", branch: "r/yes", seq, created: true })
+          yield* client.resume(Approval, { branch, interrupt, value: false, deliveryId: "d", intent: "retry" })
+          assert.deepInclude(yield* fork("no", undefined), { branch: "r/no", created: true })
+          assert.deepInclude(yield* fork("no", undefined), { branch: "r/no", created: false })
+          assert.strictEqual((yield* refusal(fork("no", null)))._tag, "ForkIdReused")
+          const [answered] = (yield* client.history("r/no")).slice(-1)
+          assert.strictEqual(answered?.kind, "interrupt.answered")
+          assert.deepStrictEqual(
+            (yield* client.branches("r")).map((description) => [description.branch, description.parent]),
+            [
+              ["r/main", null],
+              ["r/yes", { branch: "r/main", seq }],
+              ["r/no", { branch: "r/main", seq }]
+            ]
+          )
+        }).pipe(Effect.provide(plane))
+      )
+    })
+
+    describe("fork", () => {
+      it.scoped("starts at a durable position, and at no other", () =>
+        Effect.gen(function* () {
+          const { branch, client, seq } = yield* parked("r")
+          const fork = (at: number, forkId = "f") => client.fork({ from: { branch, seq: at }, forkId })
+          for (const at of [0, -1, seq + 1, 1.5, NaN, Infinity]) {
+            const refused = yield* refusedAs("UnknownCheckpoint", fork(at))
+            assert.strictEqual(refused.branch, branch)
+          }
+          assert.deepInclude(yield* fork(1), { branch: "r/f", seq: 1, created: true })
+          assert.deepInclude(yield* fork(1), { branch: "r/f", created: false })
+          assert.strictEqual((yield* refusal(fork(seq)))._tag, "ForkIdReused")
+          assert.deepStrictEqual((yield* client.history("r/f")).map(({ kind }) => kind), ["run.started"])
+        }).pipe(Effect.provide(plane))
+      )
+
+      it.scoped("replaces a step's outcome by one that its node may have", () =>
+        Effect.gen(function* () {
+          const client = yield* Client.Client
+          const worker = yield* handWorker
+          const { branch } = yield* client.start(Pay, order, { run: "r" })
+          const journal = yield* worker.take(definition)
+          const seq = yield* append(journal, "step.succeeded", "assess#1", { node: "assess", input: "digest", value: 1 })
+          const edit = (forkId: string, value: number, step = "assess#1") =>
+            client.forkWithOutcome(assess, { branch, step, forkId, outcome: { _tag: "Success", value } })
+          assert.strictEqual((yield* refusal(edit("f", "1" as never)))._tag, "InvalidValue")
+          assert.include((yield* refusedAs("InvalidId", edit("f", 2, "charge#1"))).message, "assess#1")
+          assert.strictEqual((yield* refusal(edit("f", 2, "assess#0")))._tag, "InvalidId")
+          assert.deepInclude(yield* edit("f", 2), { branch: "r/f", seq: seq - 1, created: true })
+          const failure = { _tag: "Failure", error: new TooPoor({ cents: 3 }) } as const
+          yield* client.forkWithOutcome(assess, { branch, step: "assess#1", forkId: "g", outcome: failure })
+          const [edited] = (yield* client.history("r/f")).slice(-1)
+          const [failed] = (yield* client.history("r/g")).slice(-1)
+          assert.isTrue(edited?.kind === "step.succeeded" && failed?.kind === "step.failed")
+          assert.deepInclude(payloadOf({ kind: "step.succeeded", payload: edited?.payload ?? "" }), { value: 2, edited: true })
+          assert.deepInclude(payloadOf({ kind: "step.failed", payload: failed?.payload ?? "" }), {
+            error: { _tag: "TooPoor", cents: 3 },
+            edited: true
+          })
+        }).pipe(Effect.provide(plane))
+      )
+    })
+
+    describe("settle", () => {
+      it.scoped("records one outcome of an effect in doubt, checked by the effect's Schema", () =>
+        Effect.gen(function* () {
+          const client = yield* Client.Client
+          const worker = yield* handWorker
+          const { branch } = yield* client.start(Pay, order, { run: "r" })
+          const journal = yield* worker.take(definition)
+          const key = "r/main|pay#1|1"
+          const identity = { step: "pay#1", position: "1", try: 0, attempt: 1, effect: "charge", delivery: "once", input: "digest" } as const
+          yield* append(journal, "effect.intended", key, { ...identity, value: order, worker: "w", fireBefore: 0, timeLimit: 1 })
+          const settle = (settlement: Client.Settlement<Date, TooPoor>, at = key, of: string = branch) =>
+            client.settle(Charge, { branch: of, key: at, settlement })
+          const invalid = yield* refusedAs("InvalidValue", settle({ _tag: "Happened", value: new Date(NaN) }))
+          assert.include(invalid.message, "success of side effect charge")
+          for (const [at, of] of [["r/main|pay#1|2", branch], ["\0", branch], [key, "s/main"], [key, "r"]] as const) {
+            assert.strictEqual((yield* refusal(settle({ _tag: "DidNotHappen" }, at, of)))._tag, "UnknownEffect")
+          }
+          assert.strictEqual(yield* settle({ _tag: "Happened", value: noon }), "Accepted")
+          assert.strictEqual(yield* settle({ _tag: "Happened", value: noon }), "Duplicate")
+          assert.strictEqual((yield* refusal(settle({ _tag: "DidNotHappen" })))._tag, "AlreadySettled")
+          const declined = settle({ _tag: "Declined", error: new TooPoor({ cents: 1 }) })
+          assert.strictEqual((yield* refusal(declined))._tag, "AlreadySettled")
+        }).pipe(Effect.provide(plane))
+      )
+    })
+
+    describe("cancel, unstick, purge", () => {
+      it.scoped("cancels once, with a reason that any text may be, and not when it is over", () =>
+        Effect.gen(function* () {
+          const client = yield* Client.Client
+          const worker = yield* handWorker
+          const ledger = yield* Ledger
+          const run = yield* client.start(Pay, order, { run: "r" })
+          assert.strictEqual(yield* client.cancel(run, { reason: "no\u0000 \ud800 \"longer\"" }), "Accepted")
+          assert.strictEqual(yield* client.cancel("r"), "Duplicate")
+          const [row] = yield* ledger.inbox(run.branch, 0)
+          assert.deepStrictEqual(JSON.parse(row?.payload ?? ""), { reason: "no\u0000 \ud800 \"longer\"" })
+          yield* worker.end(yield* worker.take(definition), "run.cancelled", { reason: null }, 1)
+          assert.strictEqual(yield* client.cancel(yield* client.start(Pay, order, { run: "r" })), "Duplicate")
+          yield* client.start(Pay, order, { run: "s" })
+          yield* worker.end(yield* worker.take(definition), "run.completed", { value: noon.toISOString() })
+          assert.strictEqual(yield* client.cancel("s"), "TooLate")
+          assert.strictEqual((yield* refusal(client.cancel("t")))._tag, "RunNotFound")
+        }).pipe(Effect.provide(plane))
+      )
+
+      it.scoped("lets a stuck branch try again, and purges what is over", () =>
+        Effect.gen(function* () {
+          const client = yield* Client.Client
+          const worker = yield* handWorker
+          const { branch } = yield* client.start(Pay, order, { run: "r" })
+          assert.isFalse(yield* client.unstick(branch))
+          assert.isFalse(yield* client.unstick("\0"))
+          yield* worker.release(yield* worker.take(definition), { _tag: "Stuck", problem: "[]" })
+          assert.isTrue(yield* client.unstick(branch))
+          assert.strictEqual((yield* client.describe(branch)).status, "ready")
+          const early = yield* refusedAs("RunNotOver", client.purge("r"))
+          assert.deepStrictEqual(early.branches, ["r/main"])
+          yield* worker.end(yield* worker.take(definition), "run.completed", { value: noon.toISOString() })
+          yield* client.purge("r")
+          assert.strictEqual((yield* refusal(client.history("r")))._tag, "RunPurged")
+          assert.strictEqual((yield* refusal(client.purge("r")))._tag, "RunPurged")
+        }).pipe(Effect.provide(plane))
+      )
+    })
+
+    describe("lists", () => {
+      it.scoped("pages through runs and through open interrupts, each once", () =>
+        Effect.gen(function* () {
+          const client = yield* Client.Client
+          const runs = ["a", "b", "c", "d", "e"]
+          for (const run of runs) yield* parked(run)
+          yield* client.start(Other, order, { run: "z" })
+
+          const listed: Array<string> = []
+          for (let after: RunId | undefined; ; ) {
+            const page = yield* client.list({ workflow: "pay", limit: 2, ...(after === undefined ? {} : { after }) })
+            listed.push(...page.map(({ run }) => run))
+            for (const { waitingFor } of page) {
+              assert.deepStrictEqual(waitingFor, [{ _tag: "Answer", interrupt: "approval#1", name: "approval" }])
+            }
+            after = page.at(-1)?.run
+            if (page.length < 2) break
+          }
+          assert.deepStrictEqual(listed.toSorted(), runs)
+          assert.deepStrictEqual((yield* client.list({ workflow: "other" })).map(({ run }) => run), ["z"])
+          assert.deepStrictEqual(yield* client.list({ workflow: "a\0" }), [])
+          assert.strictEqual((yield* client.list({ status: "waiting" })).length, 5)
+          assert.strictEqual((yield* client.list({ limit: 0 })).length, 1)
+
+          const asked: Array<string> = []
+          for (let after: Client.Pending | undefined; ; ) {
+            const page = yield* client.pendingInterrupts({ limit: 2, ...(after === undefined ? {} : { after }) })
+            asked.push(...page.map(({ run }) => run))
+            after = page.at(-1)
+            if (page.length < 2) break
+          }
+          assert.deepStrictEqual(asked.toSorted(), runs)
+          const [one] = yield* client.pendingInterrupts({ run: "c" })
+          const { openedAt: _, ...pending } = one ?? { openedAt: 0 }
+          assert.deepStrictEqual(pending, {
+            run: RunId.make("c"),
+            branch: "c/main",
+            interrupt: "approval#1",
+            name: "approval",
+            payload: { cents: 100 },
+            checkpoint: { branch: "c/main", seq: 2 }
+          })
+        }).pipe(Effect.provide(plane))
+      )
+
+      it.scoped("gives questions as they were encoded", () =>
+        Effect.gen(function* () {
+          const client = yield* Client.Client
+          const worker = yield* handWorker
+          yield* client.start(Pay, order, { run: "r" })
+          const journal = yield* worker.take(definition)
+          const payload = { a: { $fermata: "undefined" }, b: { $fermata: "-0" }, c: "\u0000\ud800" }
+          yield* append(journal, "interrupt.opened", "approval#1", { name: "approval", payload })
+          const [pending] = yield* client.pendingInterrupts({ run: "r" })
+          assert.deepStrictEqual(pending?.payload, { a: undefined, b: -0, c: "\u0000\ud800" })
+        }).pipe(Effect.provide(plane))
+      )
+    })
+  })
+}
