@@ -32,7 +32,8 @@ export interface PgConnection {
 
 /** Takes a connection for the scope. */
 export const pgConnection = (db: Database): Effect.Effect<PgConnection, SqlError, Scope.Scope> =>
-  Effect.flatMap(db.sql.reserve, (connection: Connection) => {
+  // An acquisition that is interrupted would leak its connection, and the pool would wait for it for ever when it closes.
+  Effect.flatMap(Effect.uninterruptible(db.sql.reserve), (connection: Connection) => {
     // The client of `@effect/sql-pg` keeps the driver's under this name; another client of the dialect may not.
     const client: unknown = "pg" in connection ? connection.pg : undefined
     if (!isRawClient(client)) {
