@@ -1,9 +1,11 @@
 /** The account: what was done, what was refused and by whom, the two branches, and what the shop's log says. */
 import { type Entry, payloadOf } from "@fermata/contract"
+import { Option, Schema } from "effect"
 import type * as EffectLog from "./EffectLog.js"
+import type { Doubts } from "./Doubts.js"
 import type { Intake } from "./Intake.js"
 import * as Money from "./Money.js"
-import type { Outcome } from "./Refund.js"
+import { Decision, type Outcome } from "./Refund.js"
 import type { RefundRequest } from "./RefundRequest.js"
 import { columns, shorten, type Terminal } from "./Terminal.js"
 import type { Branch, WhatIf } from "./WhatIf.js"
@@ -13,7 +15,13 @@ export interface Facts {
   readonly intake: Intake
   readonly outcomes: ReadonlyArray<{ readonly request: RefundRequest; readonly outcome: Outcome }>
   readonly whatIf: WhatIf
+  readonly crashes: Crashes
+}
+
+/** What the workers went through. */
+export interface Crashes {
   readonly kills: number
+  readonly doubts: Doubts
 }
 
 type Paint = Terminal["paint"]
@@ -74,7 +82,12 @@ const event = (entry: Entry): string => {
   const key = entry.key.split("|")[1] ?? entry.key
   if (entry.kind !== "interrupt.answered") return `${entry.kind} ${key}`.trim()
   const { value } = payloadOf({ kind: entry.kind, payload: entry.payload })
-  return `${entry.kind} ${key}: ${JSON.stringify(value)}`
+  const decision = Schema.decodeUnknownOption(Decision)(value)
+  const answer = Option.match(decision, {
+    onNone: () => "?",
+    onSome: ({ approved, by }) => `${approved ? "yes" : "no"}, ${by}`
+  })
+  return `${entry.kind} ${key}: ${answer}`
 }
 
 const effectLog = (log: ReadonlyArray<EffectLog.Entry>, paint: Paint): ReadonlyArray<string> => [
@@ -93,9 +106,9 @@ const effectLog = (log: ReadonlyArray<EffectLog.Entry>, paint: Paint): ReadonlyA
   `and ${count(log, "letter")} letters, ${count(log, "letter asked for again")} of them asked for again and sent once`
 ]
 
-/** The last lines: what all of it comes to. */
+/** The last lines: what all of it comes to. `crashes` is absent when only a log is judged. */
 export const verdict = (
-  facts: Pick<Facts, "kills">,
+  crashes: Crashes | undefined,
   log: ReadonlyArray<EffectLog.Entry>,
   findings: ReadonlyArray<string>,
   paint: Paint
@@ -103,13 +116,17 @@ export const verdict = (
   const payments = log.flatMap(({ amount, what }) => (what === "payment" && amount !== undefined ? [amount] : []))
   return [
     "",
+    ...(crashes === undefined ? [] : [survived(crashes)]),
     `${payments.length} payments: ${Money.total(payments).map(Money.format).join(", ")}`,
-    ...(facts.kills === 0 ? [] : [`${facts.kills} workers were killed with SIGKILL`]),
     ...(findings.length === 0
       ? [paint.good("Every payment is in the shop's log exactly once, and none that should not be.")]
       : [paint.bad("The shop's log is not what it must be:"), ...findings.map((finding) => `   ${finding}`)])
   ]
 }
+
+const survived = ({ doubts, kills }: Crashes): string =>
+  `${kills} workers killed with SIGKILL left ${doubts.happened + doubts.never} payments in doubt: ` +
+  `${doubts.happened} had happened and stayed so, ${doubts.never} had not and were made`
 
 const count = (log: ReadonlyArray<EffectLog.Entry>, what: EffectLog.What): number =>
   log.filter((entry) => entry.what === what).length

@@ -10,14 +10,14 @@ export const startWorker = ({ plane, shop }: Stage, cut?: { readonly afterPaymen
   ChildProcess.start("./worker.js", { plane, shop, cut })
 
 /**
- * Starts a worker whose network is cut after five payments, waits until it has lost something, and kills it: the worker
+ * Starts a worker whose network is cut after five payments, waits until three things were lost, and kills it: the worker
  * dies with calls in flight of which it cannot know whether they arrived. Returns how much the shop has paid by then.
  */
 export const killedInFlight = (stage: Stage, loses: Loses) =>
   Effect.scoped(
     Effect.gen(function* () {
       const worker = yield* startWorker(stage, { afterPayments: 5, loses })
-      yield* worker.receive
+      yield* Effect.replicateEffect(worker.receive, 3, { discard: true })
       yield* worker.kill
       const log = yield* EffectLog.read(stage.shop)
       return log.filter(({ what }) => what === "payment").length

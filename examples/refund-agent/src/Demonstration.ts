@@ -4,8 +4,10 @@
  */
 import { Client } from "@fermata/runtime"
 import { Effect, Schema } from "effect"
+import type { Facts } from "./Account.js"
 import * as Answers from "./Answers.js"
 import { killedInFlight, startWorker } from "./Crash.js"
+import * as Doubts from "./Doubts.js"
 import * as Desk from "./Desk.js"
 import * as Intake from "./Intake.js"
 import { settled } from "./Progress.js"
@@ -66,5 +68,5 @@ export const play = (stage: Stage, { paint, progress, say }: Terminal) =>
     const outcomes = yield* Effect.forEach(intake.accepted, (request) =>
       Effect.map(client.result(Refund, request.id), (outcome) => ({ request, outcome }))
     )
-    return { intake, outcomes, whatIf, kills: 3 }
+    return { intake, outcomes, whatIf, crashes: { kills: 3, doubts: yield* Doubts.count(runs) } } satisfies Facts
   })

@@ -21,11 +21,11 @@ const terminal = Terminal.make(process.stdout, process.env)
 const sayAll = (lines: ReadonlyArray<string>) => Effect.forEach(lines, terminal.say, { discard: true })
 
 /** Compares the shop's log with what the data files ask for. */
-const judge = (stage: Stage.Stage, kills: number) =>
+const judge = (stage: Stage.Stage, crashes?: Account.Crashes) =>
   Effect.gen(function* () {
     const log = yield* EffectLog.read(stage.shop)
     const findings = Audit.findings(Expectation.fromFiles(stage.files), log)
-    yield* sayAll(Account.verdict({ kills }, log, findings, terminal.paint))
+    yield* sayAll(Account.verdict(crashes, log, findings, terminal.paint))
     return findings.length === 0 ? 0 : 1
   })
 
@@ -38,7 +38,7 @@ const demonstrate = (keep: boolean) =>
         Effect.provide(Plane.sqlite({ filename: stage.plane }))
       )
       yield* sayAll(Account.lines(facts, yield* EffectLog.read(stage.shop), terminal.paint))
-      const code = yield* judge(stage, facts.kills)
+      const code = yield* judge(stage, facts.crashes)
       if (keep) yield* terminal.say(`The databases are in ${stage.directory}`)
       return code
     })
@@ -49,5 +49,5 @@ const { values } = parseArgs({ options: { keep: { type: "boolean", default: fals
 Edge.run(
   values.audit === undefined
     ? demonstrate(values.keep)
-    : Effect.flatMap(Stage.at(values.audit), (stage) => judge(stage, 0))
+    : Effect.flatMap(Stage.at(values.audit), (stage) => judge(stage))
 )
