@@ -27,6 +27,10 @@ const order = { id: "o-1", cents: 100 }
 const noon = new Date("2026-01-01T12:00:00.000Z")
 const definition = Pay.definition
 
+const same = (actual: unknown, expected: unknown): void => assert.deepStrictEqual(actual, expected)
+const includes = (actual: unknown, expected: object): void =>
+  same(Object.fromEntries(Object.keys(expected).map((key) => [key, Reflect.get(Object(actual), key)])), expected)
+
 const refusal = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<E, never, R> =>
   Effect.flatMap(Effect.exit(effect), (exit) =>
     Exit.match(exit, {
@@ -65,10 +69,10 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
         Effect.gen(function* () {
           const client = yield* Client.Client
           const first = yield* client.start(Pay, { ...order, due: noon }, { run: "r" })
-          assert.deepStrictEqual({ ...first }, { run: "r", branch: "r/main", created: true })
+          same({ ...first }, { run: "r", branch: "r/main", created: true })
           // The order of keys is not part of an input.
           const again = yield* client.start(Pay, { due: noon, cents: 100, id: "o-1" }, { run: "r" })
-          assert.deepStrictEqual({ ...again }, { run: "r", branch: "r/main", created: false })
+          same({ ...again }, { run: "r", branch: "r/main", created: false })
           const input = yield* refusedAs("RunConflict", client.start(Pay, order, { run: "r" }))
           assert.strictEqual(input.differs, "input")
           const workflow = yield* refusedAs("RunConflict", client.start(Other, { ...order, due: noon }, { run: "r" }))
@@ -159,8 +163,8 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
           const waiting = yield* Effect.forkAll([client.result(Pay, run), client.result(Pay, run.run), client.result(Pay, run.branch)])
           const journal = yield* worker.take(definition)
           yield* worker.end(journal, "run.completed", { value: noon.toISOString() })
-          assert.deepStrictEqual(yield* Fiber.join(waiting), [noon, noon, noon])
-          assert.deepStrictEqual(yield* client.result(Pay, run), noon)
+          same(yield* Fiber.join(waiting), [noon, noon, noon])
+          same(yield* client.result(Pay, run), noon)
         }).pipe(Effect.provide(plane))
       )
 
@@ -170,7 +174,9 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
           const worker = yield* handWorker
           yield* client.start(Pay, order, { run: "failed" })
           yield* worker.end(yield* worker.take(definition), "run.failed", { error: { _tag: "TooPoor", cents: 7 } })
-          assert.deepStrictEqual(yield* refusal(client.result(Pay, "failed")), new TooPoor({ cents: 7 }))
+          const failed = yield* refusedAs("TooPoor", client.result(Pay, "failed"))
+          assert.instanceOf(failed, TooPoor)
+          assert.strictEqual(failed.cents, 7)
 
           yield* client.start(Pay, order, { run: "died" })
           const cause = { _tag: "Value", value: { $fermata: "undefined" } }
@@ -179,7 +185,7 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
           const died = yield* refusedAs("RunDied", client.result(Pay, "died"))
           assert.include(died.message, "TypeError: no")
           assert.instanceOf(died.defect, TypeError)
-          assert.deepInclude(died.defect, { code: "E1", cause: undefined })
+          includes(died.defect, { code: "E1", cause: undefined })
 
           yield* client.start(Pay, order, { run: "cancelled" })
           yield* worker.end(yield* worker.take(definition), "run.cancelled", { reason: "too late" })
@@ -187,7 +193,7 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
           assert.strictEqual(cancelled.reason, "too late")
           for (const [run, status] of [["failed", "failed"], ["died", "failed"], ["cancelled", "cancelled"]] as const) {
             const description = yield* client.describe(run)
-            assert.deepStrictEqual([description.status, description.waitingFor], [status, []])
+            same([description.status, description.waitingFor], [status, []])
           }
         }).pipe(Effect.provide(plane))
       )
@@ -198,7 +204,7 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
           const worker = yield* handWorker
           yield* client.start(Pay, order, { run: "r" })
           const wrong = yield* refusedAs("WrongWorkflow", client.result(Other, "r"))
-          assert.deepInclude(wrong, { asked: "other", stored: "pay" })
+          includes(wrong, { asked: "other", stored: "pay" })
           assert.strictEqual((yield* refusedAs("RunNotFound", client.result(Pay, "s"))).id, "s/main")
           yield* worker.end(yield* worker.take(definition), "run.completed", { value: "not a date" })
           const invalid = yield* refusedAs("InvalidValue", client.result(Pay, "r"))
@@ -218,17 +224,17 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
           const ledger = yield* Ledger
           const run = yield* client.start(Pay, order, { run: "r" })
           const ready = yield* client.describe(run)
-          assert.deepInclude(ready, { run: run.run, branch: run.branch, workflow: "pay", version: "1", parent: null, head: 1 })
-          assert.deepStrictEqual(ready.waitingFor, [{ _tag: "Worker", definition: "pay@1" }])
+          includes(ready, { run: run.run, branch: run.branch, workflow: "pay", version: "1", parent: null, head: 1 })
+          same(ready.waitingFor, [{ _tag: "Worker", definition: "pay@1" }])
 
           const journal = yield* worker.take(definition)
-          assert.deepInclude(yield* client.describe(run), { status: "running", waitingFor: [] })
+          includes(yield* client.describe(run), { status: "running", waitingFor: [] })
           yield* append(journal, "interrupt.opened", "approval#1", { name: "approval", payload: null })
           const due = (yield* ledger.now) + 3_600_000
           yield* worker.release(journal, { _tag: "Waiting", wakeAt: due })
           const waiting = yield* client.describe(run)
           assert.strictEqual(waiting.status, "waiting")
-          assert.deepStrictEqual(waiting.waitingFor, [
+          same(waiting.waitingFor, [
             { _tag: "Answer", interrupt: "approval#1", name: "approval" },
             { _tag: "Time", at: due }
           ])
@@ -239,8 +245,8 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
           const next = yield* worker.take(definition)
           yield* worker.release(next, { _tag: "Stuck", problem: JSON.stringify([problem]) }, 1)
           const stuck = yield* client.describe(run)
-          assert.deepInclude(stuck, { status: "stuck", problems: [problem], waitingFor: [{ _tag: "Operator", problem }] })
-          assert.deepStrictEqual(yield* client.list({ status: "stuck" }), [stuck])
+          includes(stuck, { status: "stuck", problems: [problem], waitingFor: [{ _tag: "Operator", problem }] })
+          same(yield* client.list({ status: "stuck" }), [stuck])
         }).pipe(Effect.provide(plane))
       )
 
@@ -251,7 +257,7 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
           const run = yield* client.start(Pay, order, { run: "r" })
           yield* worker.release(yield* worker.take(definition), { _tag: "Stuck", problem: `[{"_tag":"Bored"}]` })
           const { id, table } = yield* refusedAs("CorruptJournal", client.describe(run))
-          assert.deepStrictEqual([table, id], ["branches", "r/main"])
+          same([table, id], ["branches", "r/main"])
         }).pipe(Effect.provide(plane))
       )
 
@@ -311,13 +317,13 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
           const answer = (deliveryId: string, value: unknown) =>
             client.resume(Approval, { branch, interrupt, value, deliveryId, intent: "retry" })
           const accepted = yield* answer("d1", { ok: true, by: "žena" })
-          assert.deepInclude(accepted, { _tag: "Answered", verdict: "Accepted", delivery: "d1", unserved: null })
+          includes(accepted, { _tag: "Answered", verdict: "Accepted", delivery: "d1", unserved: null })
           const again = yield* answer("d1", { by: "žena", ok: true })
-          assert.deepStrictEqual({ ...again }, { ...accepted, verdict: "Duplicate" })
+          same({ ...again }, { ...accepted, verdict: "Duplicate" })
           assert.strictEqual((yield* refusal(answer("d1", { ok: false })))._tag, "DeliveryIdReused")
           const taken = yield* refusedAs("AlreadyConsumed", answer("d2", { ok: true, by: "žena" }))
           assert.strictEqual(taken.by, "d1")
-          assert.deepStrictEqual(yield* client.pendingInterrupts({ run: "r" }), [])
+          same(yield* client.pendingInterrupts({ run: "r" }), [])
         }).pipe(Effect.provide(plane))
       )
 
@@ -332,7 +338,7 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
             const [row] = yield* ledger.inbox(branch, 0)
             const stored: unknown = JSON.parse(row?.payload ?? "{}")
             const { value: served } = stored as { readonly value: unknown }
-            assert.deepStrictEqual(Approval.codecs.answer.revive(served), Approval.codecs.answer.decode(JSON.stringify(served)))
+            same(Approval.codecs.answer.revive(served), Approval.codecs.answer.decode(JSON.stringify(served)))
             const revived = Approval.codecs.answer.revive(served)
             assert.isTrue(revived._tag === "Right" && (typeof value === "object" || Object.is(revived.right, value)))
             // So that the next run is the only one that wants a worker.
@@ -354,7 +360,7 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
           assert.include(invalid.message, "$.cents")
           assert.strictEqual((yield* client.pendingInterrupts()).length, 1)
           assert.strictEqual((yield* refusal(answer(-1, "d", "amount#2")))._tag, "UnknownInterrupt")
-          assert.deepInclude(yield* answer(5, "d"), { verdict: "Accepted" })
+          includes(yield* answer(5, "d"), { verdict: "Accepted" })
           assert.strictEqual((yield* refusal(answer(-1, "e")))._tag, "AlreadyConsumed")
         }).pipe(Effect.provide(plane))
       )
@@ -367,7 +373,7 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
             "UnknownInterrupt",
             client.resume(Amount, { ...to, value: { cents: 1 } })
           )
-          assert.deepStrictEqual(other.open, ["approval#1"])
+          same(other.open, ["approval#1"])
           assert.strictEqual((yield* refusal(client.resume(Approval, { ...to, branch: "s/main" })))._tag, "UnknownInterrupt")
           for (const wrong of [{ branch: "r" }, { interrupt: "" }, { deliveryId: "a\u0000" }]) {
             assert.strictEqual((yield* refusal(client.resume(Approval, { ...to, ...wrong })))._tag, "InvalidId")
@@ -385,20 +391,20 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
           const { branch, client, interrupt, seq } = yield* parked("r")
           const fork = (forkId: string, value: unknown) =>
             client.resume(Approval, { branch, interrupt, value, deliveryId: `d-${forkId}`, intent: "fork", forkId })
-          assert.deepStrictEqual({ ...(yield* fork("yes", true)) }, { _tag: "Forked", branch: "r/yes", seq, created: true })
+          same({ ...(yield* fork("yes", true)) }, { _tag: "Forked", branch: "r/yes", seq, created: true })
           yield* client.resume(Approval, { branch, interrupt, value: false, deliveryId: "d", intent: "retry" })
-          assert.deepInclude(yield* fork("no", undefined), { branch: "r/no", created: true })
-          assert.deepInclude(yield* fork("no", undefined), { branch: "r/no", created: false })
+          includes(yield* fork("no", undefined), { branch: "r/no", created: true })
+          includes(yield* fork("no", undefined), { branch: "r/no", created: false })
           assert.strictEqual((yield* refusal(fork("no", null)))._tag, "ForkIdReused")
           const [answered] = (yield* client.history("r/no")).slice(-1)
           assert.strictEqual(answered?.kind, "interrupt.answered")
-          assert.deepStrictEqual(
-            (yield* client.branches("r")).map((description) => [description.branch, description.parent]),
-            [
+          same(
+            new Map((yield* client.branches("r")).map((description) => [description.branch, description.parent])),
+            new Map<string, Client.Description["parent"]>([
               ["r/main", null],
-              ["r/yes", { branch: "r/main", seq }],
-              ["r/no", { branch: "r/main", seq }]
-            ]
+              ["r/yes", { branch, seq }],
+              ["r/no", { branch, seq }]
+            ])
           )
         }).pipe(Effect.provide(plane))
       )
@@ -413,10 +419,10 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
             const refused = yield* refusedAs("UnknownCheckpoint", fork(at))
             assert.strictEqual(refused.branch, branch)
           }
-          assert.deepInclude(yield* fork(1), { branch: "r/f", seq: 1, created: true })
-          assert.deepInclude(yield* fork(1), { branch: "r/f", created: false })
+          includes(yield* fork(1), { branch: "r/f", seq: 1, created: true })
+          includes(yield* fork(1), { branch: "r/f", created: false })
           assert.strictEqual((yield* refusal(fork(seq)))._tag, "ForkIdReused")
-          assert.deepStrictEqual((yield* client.history("r/f")).map(({ kind }) => kind), ["run.started"])
+          same((yield* client.history("r/f")).map(({ kind }) => kind), ["run.started"])
         }).pipe(Effect.provide(plane))
       )
 
@@ -432,14 +438,14 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
           assert.strictEqual((yield* refusal(edit("f", "1" as never)))._tag, "InvalidValue")
           assert.include((yield* refusedAs("InvalidId", edit("f", 2, "charge#1"))).message, "assess#1")
           assert.strictEqual((yield* refusal(edit("f", 2, "assess#0")))._tag, "InvalidId")
-          assert.deepInclude(yield* edit("f", 2), { branch: "r/f", seq: seq - 1, created: true })
+          includes(yield* edit("f", 2), { branch: "r/f", seq: seq - 1, created: true })
           const failure = { _tag: "Failure", error: new TooPoor({ cents: 3 }) } as const
           yield* client.forkWithOutcome(assess, { branch, step: "assess#1", forkId: "g", outcome: failure })
           const [edited] = (yield* client.history("r/f")).slice(-1)
           const [failed] = (yield* client.history("r/g")).slice(-1)
           assert.isTrue(edited?.kind === "step.succeeded" && failed?.kind === "step.failed")
-          assert.deepInclude(payloadOf({ kind: "step.succeeded", payload: edited?.payload ?? "" }), { value: 2, edited: true })
-          assert.deepInclude(payloadOf({ kind: "step.failed", payload: failed?.payload ?? "" }), {
+          includes(payloadOf({ kind: "step.succeeded", payload: edited?.payload ?? "" }), { value: 2, edited: true })
+          includes(payloadOf({ kind: "step.failed", payload: failed?.payload ?? "" }), {
             error: { _tag: "TooPoor", cents: 3 },
             edited: true
           })
@@ -483,7 +489,8 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
           assert.strictEqual(yield* client.cancel(run, { reason: "no\u0000 \ud800 \"longer\"" }), "Accepted")
           assert.strictEqual(yield* client.cancel("r"), "Duplicate")
           const [row] = yield* ledger.inbox(run.branch, 0)
-          assert.deepStrictEqual(JSON.parse(row?.payload ?? ""), { reason: "no\u0000 \ud800 \"longer\"" })
+          // A reason is for people to read: half a character is replaced.
+          same(JSON.parse(row?.payload ?? ""), { reason: "no\u0000 \ufffd \"longer\"" })
           yield* worker.end(yield* worker.take(definition), "run.cancelled", { reason: null }, 1)
           assert.strictEqual(yield* client.cancel(yield* client.start(Pay, order, { run: "r" })), "Duplicate")
           yield* client.start(Pay, order, { run: "s" })
@@ -504,7 +511,7 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
           assert.isTrue(yield* client.unstick(branch))
           assert.strictEqual((yield* client.describe(branch)).status, "ready")
           const early = yield* refusedAs("RunNotOver", client.purge("r"))
-          assert.deepStrictEqual(early.branches, ["r/main"])
+          same(early.branches, ["r/main"])
           yield* worker.end(yield* worker.take(definition), "run.completed", { value: noon.toISOString() })
           yield* client.purge("r")
           assert.strictEqual((yield* refusal(client.history("r")))._tag, "RunPurged")
@@ -526,14 +533,14 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
             const page = yield* client.list({ workflow: "pay", limit: 2, ...(after === undefined ? {} : { after }) })
             listed.push(...page.map(({ run }) => run))
             for (const { waitingFor } of page) {
-              assert.deepStrictEqual(waitingFor, [{ _tag: "Answer", interrupt: "approval#1", name: "approval" }])
+              same(waitingFor, [{ _tag: "Answer", interrupt: "approval#1", name: "approval" }])
             }
             after = page.at(-1)?.run
             if (page.length < 2) break
           }
-          assert.deepStrictEqual(listed.toSorted(), runs)
-          assert.deepStrictEqual((yield* client.list({ workflow: "other" })).map(({ run }) => run), ["z"])
-          assert.deepStrictEqual(yield* client.list({ workflow: "a\0" }), [])
+          same(listed.toSorted(), runs)
+          same((yield* client.list({ workflow: "other" })).map(({ run }) => run), ["z"])
+          same(yield* client.list({ workflow: "a\0" }), [])
           assert.strictEqual((yield* client.list({ status: "waiting" })).length, 5)
           assert.strictEqual((yield* client.list({ limit: 0 })).length, 1)
 
@@ -544,10 +551,10 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
             after = page.at(-1)
             if (page.length < 2) break
           }
-          assert.deepStrictEqual(asked.toSorted(), runs)
+          same(asked.toSorted(), runs)
           const [one] = yield* client.pendingInterrupts({ run: "c" })
           const { openedAt: _, ...pending } = one ?? { openedAt: 0 }
-          assert.deepStrictEqual(pending, {
+          same(pending, {
             run: RunId.make("c"),
             branch: "c/main",
             interrupt: "approval#1",
@@ -567,7 +574,7 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
           const payload = { a: { $fermata: "undefined" }, b: { $fermata: "-0" }, c: "\u0000\ud800" }
           yield* append(journal, "interrupt.opened", "approval#1", { name: "approval", payload })
           const [pending] = yield* client.pendingInterrupts({ run: "r" })
-          assert.deepStrictEqual(pending?.payload, { a: undefined, b: -0, c: "\u0000\ud800" })
+          same(pending?.payload, { a: undefined, b: -0, c: "\u0000\ud800" })
         }).pipe(Effect.provide(plane))
       )
     })
