@@ -156,7 +156,7 @@ const make = (
       }
     })
 
-    const attempt = (name: string, effect: Effect.Effect<void, LedgerError | CorruptJournal>): Effect.Effect<void> =>
+    const attempt = <E>(name: string, effect: Effect.Effect<void, E>): Effect.Effect<void> =>
       Effect.catchAllCause(effect, (cause) =>
         Cause.isInterruptedOnly(cause) ? Effect.void : Effect.logWarning(`worker ${lease.worker}: ${name} failed; it is tried again`, cause)
       )
@@ -193,9 +193,12 @@ const make = (
         yield* attempt("look at owned branches", reconcileOwned)
       }
       const due = yield* Effect.orElseSucceed(ledger.nextWake(definitions), () => undefined)
-      const left = due === undefined ? poll : Math.max(0, Math.min(poll, due - ledger.unsafeNow()))
-      const room = running.size < concurrency
-      yield* Effect.raceFirst(Deferred.await(fresh), Effect.sleep(Duration.millis(room ? left : poll)))
+      // Computed where the sleep begins: a clock that was moved in between must not make it longer.
+      const doze = Effect.suspend(() => {
+        const left = due === undefined || running.size >= concurrency ? poll : due - ledger.unsafeNow()
+        return Effect.sleep(Duration.millis(Math.max(0, Math.min(poll, left))))
+      })
+      yield* Effect.raceFirst(Deferred.await(fresh), doze)
     })
     yield* attempt("unstick", Effect.asVoid(ledger.unstick({ definitions })))
     const fiber = yield* Effect.forkScoped(Effect.forever(loop))

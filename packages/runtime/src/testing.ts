@@ -12,10 +12,12 @@
  *     assert.strictEqual(yield* client.result(Greet, run), "hello Ada")
  *   }).pipe(Effect.provide(Testing.worker({ workflows: [Greet] }).pipe(Layer.provideMerge(Testing.layer)))))
  */
-import { type Ledger, layerSqlite, type LedgerError } from "@fermata/ledger"
-import { Duration, Layer } from "effect"
+import type { BranchId } from "@fermata/contract"
+import { type CorruptJournal, Ledger, layerSqlite, type LedgerError, type RunNotFound, type RunPurged } from "@fermata/ledger"
+import { Duration, Effect, Layer, type Runtime, Schema } from "effect"
 import * as Client from "./Client.js"
 import * as Worker from "./Worker.js"
+import { checkEveryPrefix } from "./internal/Replay.js"
 import type * as Workflow from "./Workflow.js"
 
 export * as CrashPoint from "./internal/CrashPoint.js"
@@ -35,3 +37,32 @@ export const worker = <const Ws extends ReadonlyArray<{ readonly definition: str
   options: Omit<Worker.WorkerOptions<Ws>, "lease" | "poll">
 ): Layer.Layer<Worker.Worker, LedgerError, Ledger | Workflow.Requirements<Ws[number]>> =>
   Worker.layer<Ws>({ ...(options as Worker.WorkerOptions<Ws>), lease: Duration.days(365 * 100), poll: Duration.days(365 * 100) })
+
+/** The code does not do what the history has. */
+export class ReplayDiverged extends Schema.TaggedError<ReplayDiverged>("fermata/ReplayDiverged")("ReplayDiverged", {
+  branch: Schema.String,
+  seq: Schema.Number,
+  detail: Schema.String
+}) {
+  override get message() {
+    return `The history of ${this.branch} does not replay (position ${this.seq}): ${this.detail}`
+  }
+}
+
+/**
+ * Replays a branch's history from every prefix with this code, running no node: every prefix must lead to the commands
+ * that the history shows, and the whole to its recorded end (RD). This finds `Date.now()`, `Math.random()` and whatever
+ * else a workflow takes from outside the journal.
+ */
+export const replayCheck = <N extends string, I, A, E, R>(
+  workflow: Workflow.Workflow<N, I, A, E, R>,
+  branch: BranchId
+): Effect.Effect<void, ReplayDiverged | RunNotFound | RunPurged | CorruptJournal | LedgerError, Ledger | R> =>
+  Effect.gen(function* () {
+    const ledger = yield* Ledger
+    const history = yield* ledger.history(branch)
+    const runtime = yield* Effect.runtime<R>()
+    // A replay uses the workflow's pure services only, which are in R.
+    const found = yield* checkEveryPrefix(workflow as unknown as Workflow.Any, history, runtime as unknown as Runtime.Runtime<never>)
+    if (found !== undefined) yield* new ReplayDiverged({ branch, seq: found.seq, detail: found.message })
+  })

@@ -36,8 +36,7 @@ describe("a workflow", () => {
       yield* client.resume(Approval, { branch: run.branch, interrupt: "approval#1", value: true, deliveryId: "d1", intent: "retry" })
       assert.strictEqual(yield* client.result(Refund, run), "r5 r6 r7")
       assert.deepStrictEqual(fired, [5, 6, 7])
-      const history = yield* client.history(run)
-      console.log(history.map((e) => `${e.seq} ${e.kind} ${e.key}`).join("\n"))
+      yield* Testing.replayCheck(Refund, run.branch)
     }).pipe(
       Effect.provide(
         Testing.worker({ workflows: [Refund] }).pipe(Layer.provide(ChargeLive), Layer.provideMerge(Testing.layer))

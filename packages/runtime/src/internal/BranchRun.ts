@@ -23,6 +23,7 @@ import type * as Node from "../Node.js"
 import type { Problem } from "../Problem.js"
 import { InvalidValue } from "../RunError.js"
 import type * as Workflow from "../Workflow.js"
+import type { Refusal } from "./Codec.js"
 import * as CrashPoint from "./CrashPoint.js"
 import { HostTimer } from "./HostTimer.js"
 import { digest, draft } from "./Payload.js"
@@ -33,7 +34,7 @@ import type { Commands } from "./WorkflowScope.js"
 
 /** What a branch needs of its worker. */
 export interface BranchHost {
-  readonly ledger: Ledger
+  readonly ledger: Pick<Ledger, "database" | "fate" | "inbox" | "maxPayload" | "open" | "unsafeNow"> & Partial<Pick<Ledger, "sql">>
   /** The worker's registered name. */
   readonly worker: string
   /** The worker's runtime: bodies and handlers run on it, with its services. */
@@ -42,6 +43,15 @@ export interface BranchHost {
   readonly firing: Set<string>
   /** The branch came to rest and was let go of, or was lost. */
   readonly onRest: (run: BranchRun, rest: Rest) => void
+  /** Given by a check that only replays: called instead of going live. */
+  readonly onReplayed?: (run: BranchRun, state: ReplayState) => void
+}
+
+/** Where the code stands when a history is replayed. */
+export interface ReplayState {
+  readonly commands: ReadonlyArray<string>
+  readonly exit: Exit.Exit<unknown, unknown> | undefined
+  readonly ending: EntryDraft | undefined
 }
 
 export type Rest = "parked" | "ended" | "stuck" | "released" | "lost"
@@ -78,6 +88,8 @@ type Command = StepCommand | InterruptCommand | TimerCommand
 const turn = 8
 /** Timers nearer than this are waited for in memory (milliseconds). */
 const stayFor = 1000
+/** Room for the names and digests around a value in its entry's payload (UTF-16 code units). */
+const payloadMargin = 4096
 /** Entries given out but not durable at which delivery pauses. */
 const maxVolatile = 4096
 
@@ -339,6 +351,10 @@ export class BranchRun {
 
   private goLive(): void {
     this.timeline.finish()
+    if (this.host.onReplayed !== undefined) {
+      const ending = this.exit === undefined ? undefined : this.ending()
+      return this.host.onReplayed(this, { commands: this.waitingCommands(), exit: this.exit, ending })
+    }
     this.live = true
     this.inboxDirty = true
     this.started = []
@@ -348,6 +364,14 @@ export class BranchRun {
     }
     this.armTimers()
     if (this.exit !== undefined) this.close()
+  }
+
+  private waitingCommands(): ReadonlyArray<string> {
+    return [...this.commands.values()].map((command) =>
+      command.kind === "step"
+        ? `step ${command.key} ${command.inputDigest}${command.withdrawing ? " withdrawing" : ""}`
+        : `${command.kind} ${command.key}`
+    )
   }
 
   // ── Activations ─────────────────────────────────────────────────────────────────────────────────────────
@@ -476,7 +500,7 @@ export class BranchRun {
   private call(node: Node.Any, input: unknown, fiber: Fiber.RuntimeFiber<unknown, unknown>): Effect.Effect<unknown, unknown> {
     if (!this.own(fiber)) return Effect.never
     const key = this.key(node.name)
-    const encoded = node.codecs.input.encode(input)
+    const encoded = this.fitting(node.codecs.input.encode(input))
     if (Either.isLeft(encoded)) {
       return Effect.die(new InvalidValue({ what: `input of node ${node.name} (${key})`, issues: encoded.left.issues }))
     }
@@ -512,11 +536,19 @@ export class BranchRun {
     return Effect.void
   }
 
+  /** What would not fit into the journal is refused before it is written, as what fails its Schema is (CV). */
+  fitting(encoded: Either.Either<string, Refusal>): Either.Either<string, Refusal> {
+    const limit = this.host.ledger.maxPayload - payloadMargin
+    return Either.isRight(encoded) && encoded.right.length > limit
+      ? Either.left({ issues: [`$: is too large to store (${encoded.right.length} of ${limit} characters of JSON)`] })
+      : encoded
+  }
+
   private ask(interrupt: Interrupt.Any, payload: unknown, fiber: Fiber.RuntimeFiber<unknown, unknown>): Effect.Effect<unknown> {
     if (!this.own(fiber)) return Effect.never
     const key = this.key(interrupt.name)
     // The declared type of the payload is what the definition's call signature demanded.
-    const encoded = interrupt.codecs.payload.encode(payload as never)
+    const encoded = this.fitting(interrupt.codecs.payload.encode(payload as never))
     if (Either.isLeft(encoded)) {
       return Effect.die(new InvalidValue({ what: `payload of interrupt ${key}`, issues: encoded.left.issues }))
     }
@@ -630,8 +662,13 @@ export class BranchRun {
 
   /** The step cannot go on: the branch is stuck once everything else rests. */
   block(step: StepRun, problem: Problem): void {
-    this.problems.set(step.key, problem)
     this.steps.delete(step.key)
+    // A settlement may have come in while the body was finding out that it needs one.
+    if ("key" in problem && problem._tag !== "EffectInputChanged") {
+      const state = this.recovery.effects.get(problem.key)?.state
+      if (state !== "intended" && state !== "refused") return this.run(step.command)
+    }
+    this.problems.set(step.key, problem)
     if (this.closing && this.steps.size === 0) this.finish()
   }
 
@@ -835,14 +872,14 @@ export class BranchRun {
   private ending(): EntryDraft {
     const exit = this.exit ?? Exit.void
     if (Exit.isSuccess(exit)) {
-      const value = this.workflow.codecs.success.encode(exit.value)
+      const value = this.fitting(this.workflow.codecs.success.encode(exit.value))
       return Either.isRight(value)
         ? draft.completed(value.right)
         : draft.died(new InvalidValue({ what: `result of workflow ${this.workflow.name}`, issues: value.left.issues }))
     }
     const failure = Cause.failureOption(exit.cause)
     if (Option.isSome(failure)) {
-      const error = this.workflow.codecs.error.encode(failure.value)
+      const error = this.fitting(this.workflow.codecs.error.encode(failure.value))
       return Either.isRight(error)
         ? draft.failed(error.right)
         : draft.died(new InvalidValue({ what: `error of workflow ${this.workflow.name}`, issues: error.left.issues }))
@@ -884,5 +921,5 @@ export class BranchRun {
   }
 }
 
-const unavailable = (ledger: Ledger, operation: string, cause: Cause.Cause<unknown>): LedgerError =>
+const unavailable = (ledger: Pick<Ledger, "database">, operation: string, cause: Cause.Cause<unknown>): LedgerError =>
   new LedgerUnavailable({ reason: "failed", database: ledger.database, operation, detail: Cause.pretty(cause) })

@@ -65,7 +65,7 @@ export class EffectFiring implements StepScope {
       if (key === undefined) this.unkeyed++
       else this.keys.add(key)
       // Codecs of a declared effect fit its values: the call's type said so.
-      const encoded = (effect.codecs.input as Codec<unknown>).encode(input)
+      const encoded = step.branch.fitting((effect.codecs.input as Codec<unknown>).encode(input))
       if (Either.isLeft(encoded)) {
         return Effect.die(new InvalidValue({ what: `input of side effect ${effect.name} (${step.key})`, issues: encoded.left.issues }))
       }
@@ -253,14 +253,15 @@ export class EffectFiring implements StepScope {
 
   private fireTransactional(effect: SideEffect.Any, key: EffectKey, id: EffectIdentity, input: string): Outcome {
     const { branch } = this.step
-    const { ledger, runtime } = branch.host
+    const { runtime } = branch.host
+    const { sql } = branch.host.ledger
     const handler = this.handler(effect)
     const value = (effect.codecs.input as Codec<unknown>).decode(input)
-    if (handler === undefined || Either.isLeft(value)) return this.missing(effect)
+    if (handler === undefined || sql === undefined || Either.isLeft(value)) return this.missing(effect)
     const success = effect.codecs.success as Codec<unknown>
     const failure = effect.codecs.error as Codec<unknown>
     const encodeOr = (codec: Codec<unknown>, of: unknown): string => {
-      const text = codec.encode(of)
+      const text = branch.fitting(codec.encode(of))
       // Thrown inside the transaction: what its Schema refuses is rolled back, so it did not happen.
       if (Either.isLeft(text)) throw new InvalidValue({ what: `outcome of side effect ${effect.name}`, issues: text.left.issues })
       return text.right
@@ -269,7 +270,7 @@ export class EffectFiring implements StepScope {
       handler.handle(value.right, firingOf(key, false)),
       // The handler's SQL runs in the transaction that commits its outcome.
       SqlClient,
-      ledger.sql
+      sql
     )
     return Effect.uninterruptible(
       CrashPoint.reach("before-intent", key).pipe(
@@ -329,7 +330,7 @@ export class EffectFiring implements StepScope {
     if (Exit.isFailure(exit) && Option.isNone(failure)) return doubt()
     const succeeded = Exit.isSuccess(exit)
     const codec = (succeeded ? effect.codecs.success : effect.codecs.error) as Codec<unknown>
-    const encoded = codec.encode(succeeded ? exit.value : Option.getOrUndefined(failure))
+    const encoded = this.step.branch.fitting(codec.encode(succeeded ? exit.value : Option.getOrUndefined(failure)))
     if (Either.isLeft(encoded)) {
       const issue = encoded.left.issues.join("; ")
       if (!needsDurablePrefix(effect.delivery.policy)) {

@@ -134,7 +134,7 @@ export class StepRun {
     const { node } = command
     if (this.interrupted && !command.withdrawing) return this.branch.stepEnded(this, undefined)
     if (Exit.isSuccess(exit)) {
-      const value = node.codecs.success.encode(exit.value)
+      const value = this.branch.fitting(node.codecs.success.encode(exit.value))
       return this.branch.stepEnded(
         this,
         Either.isRight(value)
@@ -157,7 +157,7 @@ export class StepRun {
   private failed(error: unknown): void {
     const { command, key } = this
     const { node } = command
-    const encoded = node.codecs.error.encode(error)
+    const encoded = this.branch.fitting(node.codecs.error.encode(error))
     if (Either.isLeft(encoded)) {
       return this.branch.stepEnded(
         this,
