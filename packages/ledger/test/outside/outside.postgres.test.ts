@@ -1,5 +1,4 @@
-import { describe } from "vitest"
-import { deliverySuite } from "./deliveries.js"
+import { outsideSuite } from "./outsideSuite.js"
 import { postgres } from "./Place.js"
 
-describe("pg", () => deliverySuite(postgres))
+outsideSuite(postgres)

@@ -1,6 +1,5 @@
-import { describe } from "vitest"
-import { deliverySuite } from "./deliveries.js"
+import { outsideSuite } from "./outsideSuite.js"
 import { sqliteFile, sqliteMemory } from "./Place.js"
 
-describe("sqlite file", () => deliverySuite(sqliteFile))
-describe("memory", () => deliverySuite(sqliteMemory))
+outsideSuite(sqliteFile)
+outsideSuite(sqliteMemory)
