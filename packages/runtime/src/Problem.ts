@@ -63,8 +63,11 @@ export const ValueUnreadable = Schema.TaggedStruct("ValueUnreadable", {
 /** Stored rows do not verify. */
 export const CorruptJournal = Schema.TaggedStruct("CorruptJournal", { table: Schema.String, message: Schema.String })
 
+/** A problem that a newer version of this library recorded. */
+export const OtherProblem = Schema.TaggedStruct("OtherProblem", { message: Schema.String, stored: Schema.Unknown })
+
+/** Why a branch is stuck; `message` says it to people, and what to do. */
 export const Problem = Schema.Union(
-  CorruptJournal,
   UndeclaredAsync,
   NonDeterminism,
   Runaway,
@@ -72,6 +75,8 @@ export const Problem = Schema.Union(
   EffectInputChanged,
   EffectValueRefused,
   BadEffect,
-  ValueUnreadable
+  ValueUnreadable,
+  CorruptJournal,
+  OtherProblem
 )
 export type Problem = typeof Problem.Type

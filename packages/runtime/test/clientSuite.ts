@@ -250,14 +250,23 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
         }).pipe(Effect.provide(plane))
       )
 
-      it.scoped("refuses a stored problem that it cannot read", () =>
+      it.scoped("tells a problem that it does not know as it is stored, and refuses what is none", () =>
         Effect.gen(function* () {
           const client = yield* Client.Client
           const worker = yield* handWorker
-          const run = yield* client.start(Pay, order, { run: "r" })
-          yield* worker.release(yield* worker.take(definition), { _tag: "Stuck", problem: `[{"_tag":"Bored"}]` })
-          const { id, table } = yield* refusedAs("CorruptJournal", client.describe(run))
-          same([table, id], ["branches", "r/main"])
+          const stuck = (run: string, problem: string) =>
+            Effect.gen(function* () {
+              const { branch } = yield* client.start(Pay, order, { run })
+              yield* worker.release(yield* worker.take(definition), { _tag: "Stuck", problem })
+              return branch
+            })
+          const bored = { _tag: "Bored", message: "entertain it", since: [1] }
+          const { problems } = yield* client.describe(yield* stuck("r", JSON.stringify([bored])))
+          same(problems, [{ _tag: "OtherProblem", message: "entertain it", stored: bored }])
+          for (const [n, problem] of [`[{"_tag":"Bored"}]`, "{}", "[", ""].entries()) {
+            const { id, table } = yield* refusedAs("CorruptJournal", client.describe(yield* stuck(`s${n}`, problem)))
+            same([table, id], ["branches", `s${n}/main`])
+          }
         }).pipe(Effect.provide(plane))
       )
 

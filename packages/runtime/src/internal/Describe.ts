@@ -10,7 +10,7 @@ import {
   type RunNotFound,
   type RunPurged
 } from "@fermata/ledger"
-import { Effect, Either, Schema } from "effect"
+import { Effect, Either, Option, Schema } from "effect"
 import type { Description, Pending, WaitingFor } from "../Client.js"
 import { Problem } from "../Problem.js"
 
@@ -114,20 +114,30 @@ const waitingFor = (
   }
 }
 
-const decodeProblems = Schema.decodeUnknownEither(Schema.parseJson(Schema.Array(Problem)))
+const decodeProblems = Schema.decodeUnknownEither(
+  Schema.parseJson(
+    Schema.Array(
+      Schema.Struct({ message: Schema.String }, Schema.Record({ key: Schema.String, value: Schema.Unknown }))
+    )
+  )
+)
+const decodeProblem = Schema.decodeUnknownOption(Problem)
 
 const problemsOf = (row: BranchInfo): Effect.Effect<ReadonlyArray<Problem>, CorruptJournal> => {
   if (row.problem === null) return Effect.succeed([])
-  return Either.mapLeft(
-    decodeProblems(row.problem),
-    () =>
-      new CorruptJournal({
-        table: "branches",
-        id: row.branch,
-        seq: null,
-        detail: "why it is stuck cannot be read, by this version at least"
-      })
-  )
+  return Either.mapBoth(decodeProblems(row.problem), {
+    onLeft: () =>
+      new CorruptJournal({ table: "branches", id: row.branch, seq: null, detail: "why it is stuck cannot be read" }),
+    // While versions change, a worker may be newer than whoever asks.
+    onRight: (stored) =>
+      stored.map((one) =>
+        Option.getOrElse(decodeProblem(one), (): Problem => ({
+          _tag: "OtherProblem",
+          message: one.message,
+          stored: one
+        }))
+      )
+  })
 }
 
 /** An open interrupt, its question parsed. */
@@ -143,5 +153,10 @@ export const pendingOf = (row: PendingInterrupt): Effect.Effect<Pending, Corrupt
       openedAt: row.openedAt
     }),
     catch: (error) =>
-      new CorruptJournal({ table: "journal", id: row.branch, seq: row.seq, detail: `its question cannot be read: ${String(error)}` })
+      new CorruptJournal({
+        table: "journal",
+        id: row.branch,
+        seq: row.seq,
+        detail: `its question cannot be read: ${String(error)}`
+      })
   })
