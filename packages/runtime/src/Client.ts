@@ -2,16 +2,7 @@
  * The client: starts runs, reads them, answers their interrupts, forks, cancels and settles. Any process that reaches
  * the database may have one; it needs no worker.
  */
-import type {
-  BranchId,
-  Checkpoint,
-  DeliveryId,
-  EffectKey,
-  Entry,
-  ForkId,
-  InterruptId,
-  RunId
-} from "@fermata/contract"
+import type { BranchId, Checkpoint, DeliveryId, EffectKey, Entry, ForkId, InterruptId, RunId } from "@fermata/contract"
 import * as L from "@fermata/ledger"
 import { Context, type Duration, Effect, Layer } from "effect"
 import type * as Interrupt from "./Interrupt.js"
@@ -92,7 +83,10 @@ export interface Client {
     workflow: Workflow.Workflow<N, I, A, E, R>,
     input: I,
     options?: { readonly run?: RunId | string }
-  ) => Effect.Effect<RunHandle, InvalidId | InvalidValue | L.RunConflict | L.RunPurged | L.CorruptJournal | L.LedgerError>
+  ) => Effect.Effect<
+    RunHandle,
+    InvalidId | InvalidValue | L.RunConflict | L.RunPurged | L.CorruptJournal | L.LedgerError
+  >
   /** Waits for a run's (root branch) or a branch's end. A stuck branch is waited for: see `describe`. */
   readonly result: <N extends string, I, A, E, R>(
     workflow: Workflow.Workflow<N, I, A, E, R>,
@@ -162,7 +156,8 @@ export interface Client {
       /** The step, as `name#n`. */
       readonly step: string
       readonly forkId: ForkId | string
-      readonly outcome: { readonly _tag: "Success"; readonly value: A } | { readonly _tag: "Failure"; readonly error: E }
+      readonly outcome:
+        { readonly _tag: "Success"; readonly value: A } | { readonly _tag: "Failure"; readonly error: E }
     }
   ) => Effect.Effect<L.ForkReceipt, InvalidId | InvalidValue | ForkError>
   /** Asks for cancellation: the workflow is interrupted, its finalizers run, durably. */
@@ -173,17 +168,29 @@ export interface Client {
   /** Settles an effect in doubt (see `Description.problems`). */
   readonly settle: <N extends string, I, A, E, P extends "keyed" | "once" | "transactional" | "repeatable">(
     effect: SideEffect.SideEffect<N, I, A, E, P>,
-    options: { readonly branch: BranchId | string; readonly key: EffectKey | string; readonly settlement: Settlement<A, E> }
+    options: {
+      readonly branch: BranchId | string
+      readonly key: EffectKey | string
+      readonly settlement: Settlement<A, E>
+    }
   ) => Effect.Effect<
     "Accepted" | "Duplicate",
-    InvalidValue | L.UnknownEffect | L.AlreadySettled | L.SettlementInvalid | L.RunPurged | L.CorruptJournal | L.LedgerError
+    | InvalidValue
+    | L.UnknownEffect
+    | L.AlreadySettled
+    | L.SettlementInvalid
+    | L.RunPurged
+    | L.CorruptJournal
+    | L.LedgerError
   >
   /** Lets a stuck branch try again now (a starting worker does so by itself). */
   readonly unstick: (branch: BranchId | string) => Effect.Effect<boolean, L.LedgerError>
   /** The branch's history, verified. */
   readonly history: (of: RunId | BranchId | RunHandle | string) => Effect.Effect<ReadonlyArray<Entry>, ReadError>
   /** Removes a run all of whose branches are over. */
-  readonly purge: (run: RunId | string) => Effect.Effect<void, L.RunNotFound | L.RunPurged | L.RunNotOver | L.LedgerError>
+  readonly purge: (
+    run: RunId | string
+  ) => Effect.Effect<void, L.RunNotFound | L.RunPurged | L.RunNotOver | L.LedgerError>
 }
 
 /** What can go wrong with forking. */
@@ -207,7 +214,10 @@ export const Client = Context.GenericTag<Client>("@fermata/runtime/Client")
  * when an announcement from another process is lost; 5 seconds by default.
  */
 export const layerWith = (options: { readonly poll?: Duration.DurationInput }): Layer.Layer<Client, never, L.Ledger> =>
-  Layer.effect(Client, Effect.map(L.Ledger, (ledger) => ClientLive.make(ledger, options)))
+  Layer.effect(
+    Client,
+    Effect.map(L.Ledger, (ledger) => ClientLive.make(ledger, options))
+  )
 
 /** The client of the ledger that is provided. */
 export const layer: Layer.Layer<Client, never, L.Ledger> = layerWith({})

@@ -22,7 +22,10 @@ export interface Limits {
   readonly timeLimit?: Duration.DurationInput
 }
 
-const make = <P extends DeliveryPolicy>(policy: P, limits: Limits & { readonly fireWithin?: Duration.DurationInput } = {}): Delivery<P> => ({
+const make = <P extends DeliveryPolicy>(
+  policy: P,
+  limits: Limits & { readonly fireWithin?: Duration.DurationInput } = {}
+): Delivery<P> => ({
   policy,
   timeLimit: Duration.toMillis(limits.timeLimit ?? "60 seconds"),
   fireWithin: Duration.toMillis(limits.fireWithin ?? "10 seconds")

@@ -106,7 +106,8 @@ export const make = <
   },
   body: (
     input: I
-  ) => Effect.Effect<NoInfer<A>, NoInfer<E>, R> & Undeclared<Exclude<R, Performs<NameOf<Es[number]>> | IdentifierOf<Ts[number]>>>
+  ) => Effect.Effect<NoInfer<A>, NoInfer<E>, R> &
+    Undeclared<Exclude<R, Performs<NameOf<Es[number]>> | IdentifierOf<Ts[number]>>>
 ): Node<N, I, A, E, NameOf<Es[number]>, IdentifierOf<Ts[number]>> => {
   definitionName("node", name)
   // Schemas that are left out are the defaults that the type parameters name.

@@ -106,7 +106,8 @@ export interface Any {
 /** What a handler's layer provides, by the effect's name. */
 export interface Handler {
   readonly handle: (input: unknown, firing: Firing) => Effect.Effect<unknown, unknown>
-  readonly reconcile: ((firing: Firing, input: unknown) => Effect.Effect<Reconciled<unknown, unknown>, unknown>) | undefined
+  readonly reconcile:
+    ((firing: Firing, input: unknown) => Effect.Effect<Reconciled<unknown, unknown>, unknown>) | undefined
 }
 
 /** The tag under which the handler of the named effect is found. */
@@ -155,7 +156,10 @@ export const make = <
       Effect.map(Effect.context<R | R2>(), (context): Handler => {
         const reconcile = more?.reconcile
         return {
-          handle: (value, firing) => Effect.mapInputContext(handle(value as I, firing), (now: Context.Context<never>) => Context.merge(context, now)) as Effect.Effect<unknown, unknown>,
+          handle: (value, firing) =>
+            Effect.mapInputContext(handle(value as I, firing), (now: Context.Context<never>) =>
+              Context.merge(context, now)
+            ) as Effect.Effect<unknown, unknown>,
           reconcile:
             reconcile === undefined
               ? undefined

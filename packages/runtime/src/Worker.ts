@@ -3,7 +3,14 @@
  * database, in any number of processes; they coordinate through the database alone.
  */
 import { type BranchId, canSee, type ProcessSight, type WorkerPlace } from "@fermata/contract"
-import { type Announcement, type BranchInfo, type Claim, type CorruptJournal, Ledger, type LedgerError } from "@fermata/ledger"
+import {
+  type Announcement,
+  type BranchInfo,
+  type Claim,
+  type CorruptJournal,
+  Ledger,
+  type LedgerError
+} from "@fermata/ledger"
 import { Cause, Context, Deferred, Duration, Effect, Exit, Layer, Ref, type Runtime, type Scope } from "effect"
 import { BranchRun, type Rest } from "./internal/BranchRun.js"
 import * as ProcessTable from "./internal/ProcessTable.js"
@@ -40,7 +47,10 @@ export const layer = <const Ws extends ReadonlyArray<{ readonly definition: stri
     Worker,
     Effect.flatMap(Effect.runtime<Workflow.Requirements<Ws[number]>>(), (runtime) =>
       // The workflows' requirements are in the runtime that was just captured.
-      make(options as unknown as WorkerOptions<ReadonlyArray<Workflow.Any>>, runtime as unknown as Runtime.Runtime<never>)
+      make(
+        options as unknown as WorkerOptions<ReadonlyArray<Workflow.Any>>,
+        runtime as unknown as Runtime.Runtime<never>
+      )
     )
   )
 
@@ -55,7 +65,8 @@ const make = (
     const workflows = new Map(options.workflows.map((workflow) => [workflow.definition, workflow]))
     const definitions = [...workflows.keys()]
     const place: WorkerPlace | undefined = yield* ProcessTable.self
-    const look = (other: WorkerPlace): ProcessSight => (canSee(place, other) ? ProcessTable.sight(other) : "cannot tell")
+    const look = (other: WorkerPlace): ProcessSight =>
+      canSee(place, other) ? ProcessTable.sight(other) : "cannot tell"
 
     const running = new Map<BranchId, BranchRun>()
     const resident = new Map<BranchId, BranchRun>()
@@ -82,7 +93,11 @@ const make = (
         resident.set(run.branch, run)
         residentBytes += run.weight
         for (const [branch] of resident) {
-          if (resident.size <= (options.residentBranches ?? 100) && residentBytes <= (options.residentBytes ?? 67_108_864)) break
+          if (
+            resident.size <= (options.residentBranches ?? 100) &&
+            residentBytes <= (options.residentBytes ?? 67_108_864)
+          )
+            break
           forget(branch)
         }
       }
@@ -127,7 +142,10 @@ const make = (
             ledger
               .open(claim)
               .release(
-                { _tag: "Stuck", problem: JSON.stringify([{ _tag: "CorruptJournal", table: error.table, message: error.message }]) },
+                {
+                  _tag: "Stuck",
+                  problem: JSON.stringify([{ _tag: "CorruptJournal", table: error.table, message: error.message }])
+                },
                 { inboxSeen: claim.branch.inboxHead }
               )
               .pipe(Effect.ignore)
@@ -158,7 +176,9 @@ const make = (
 
     const attempt = <E>(name: string, effect: Effect.Effect<void, E>): Effect.Effect<void> =>
       Effect.catchAllCause(effect, (cause) =>
-        Cause.isInterruptedOnly(cause) ? Effect.void : Effect.logWarning(`worker ${lease.worker}: ${name} failed; it is tried again`, cause)
+        Cause.isInterruptedOnly(cause)
+          ? Effect.void
+          : Effect.logWarning(`worker ${lease.worker}: ${name} failed; it is tried again`, cause)
       )
 
     let anything = true

@@ -13,7 +13,14 @@
  *   }).pipe(Effect.provide(Testing.worker({ workflows: [Greet] }).pipe(Layer.provideMerge(Testing.layer)))))
  */
 import type { BranchId } from "@fermata/contract"
-import { type CorruptJournal, Ledger, layerSqlite, type LedgerError, type RunNotFound, type RunPurged } from "@fermata/ledger"
+import {
+  type CorruptJournal,
+  Ledger,
+  layerSqlite,
+  type LedgerError,
+  type RunNotFound,
+  type RunPurged
+} from "@fermata/ledger"
 import { Duration, Effect, Layer, type Runtime, Schema } from "effect"
 import * as Client from "./Client.js"
 import * as Worker from "./Worker.js"
@@ -36,7 +43,11 @@ export const layer: Layer.Layer<Ledger | Client.Client, LedgerError> = Layer.pro
 export const worker = <const Ws extends ReadonlyArray<{ readonly definition: string }>>(
   options: Omit<Worker.WorkerOptions<Ws>, "lease" | "poll">
 ): Layer.Layer<Worker.Worker, LedgerError, Ledger | Workflow.Requirements<Ws[number]>> =>
-  Worker.layer<Ws>({ ...(options as Worker.WorkerOptions<Ws>), lease: Duration.days(365 * 100), poll: Duration.days(365 * 100) })
+  Worker.layer<Ws>({
+    ...(options as Worker.WorkerOptions<Ws>),
+    lease: Duration.days(365 * 100),
+    poll: Duration.days(365 * 100)
+  })
 
 /** The code does not do what the history has. */
 export class ReplayDiverged extends Schema.TaggedError<ReplayDiverged>("fermata/ReplayDiverged")("ReplayDiverged", {
@@ -63,6 +74,10 @@ export const replayCheck = <N extends string, I, A, E, R>(
     const history = yield* ledger.history(branch)
     const runtime = yield* Effect.runtime<R>()
     // A replay uses the workflow's pure services only, which are in R.
-    const found = yield* checkEveryPrefix(workflow as unknown as Workflow.Any, history, runtime as unknown as Runtime.Runtime<never>)
+    const found = yield* checkEveryPrefix(
+      workflow as unknown as Workflow.Any,
+      history,
+      runtime as unknown as Runtime.Runtime<never>
+    )
     if (found !== undefined) yield* new ReplayDiverged({ branch, seq: found.seq, detail: found.message })
   })

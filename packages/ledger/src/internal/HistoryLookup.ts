@@ -13,6 +13,9 @@ import type { Ancestor } from "./History.js"
 import { isIndexedKind } from "./migrations.js"
 import { entryOfRow, type RawEntry } from "./Rows.js"
 
+/** Entries about an effect's key; intents and outcomes alike. */
+const isEffectKind = "kind IN ('effect.intended', 'effect.succeeded', 'effect.failed', 'effect.voided', 'effect.refused')"
+
 /** Rows read at a time: bounds memory, and how long a walk holds a connection. */
 export const pageSize = 1000
 
@@ -95,14 +98,15 @@ export const walkHistory = (
   })
 
 /**
- * The history's `interrupt.*`, `effect.*` and `inbox.unserved` entries under these keys, in order. Each is verified by
+ * The history's `interrupt.*` and `inbox.unserved` entries (or, not by index, its `effect.*` entries) under these keys, in order. Each is verified by
  * its digest over its stored predecessor's: no gate is opened or shut by a row that was tampered with.
  */
 export const entriesByKey = (
   db: Database,
   run: Pick<RunRow, "digest">,
   lineage: ReadonlyArray<Ancestor>,
-  keys: ReadonlyArray<string>
+  keys: ReadonlyArray<string>,
+  of: "gate" | "effect" = "gate"
 ): Effect.Effect<ReadonlyArray<Entry>, CorruptJournal | SqlError> =>
   Effect.gen(function* () {
     const found: Array<Entry> = []
@@ -111,7 +115,7 @@ export const entriesByKey = (
       const rows = yield* db.sql<RawEntry & { readonly previous: string | null }>`
         SELECT *, (SELECT p.digest FROM fermata_journal p WHERE p.branch_id = j.branch_id AND p.seq = j.seq - 1) AS previous
         FROM fermata_journal j
-        WHERE branch_id = ${branch.branch} AND ${db.sql.in("key", keys)} AND ${db.sql.literal(isIndexedKind)} AND seq <= ${to}
+        WHERE branch_id = ${branch.branch} AND ${db.sql.in("key", keys)} AND ${db.sql.literal(of === "gate" ? isIndexedKind : isEffectKind)} AND seq <= ${to}
         ORDER BY seq`
       for (const row of rows) {
         const entry = entryOfRow(row)

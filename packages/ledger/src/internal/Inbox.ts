@@ -356,7 +356,7 @@ const settlementFacts = (
   effect: string
 ): Effect.Effect<Pick<SettlementFacts, "over" | "effect" | "accepted">, CorruptJournal | SqlError> =>
   Effect.gen(function* () {
-    const entries = yield* entriesByKey(db, run, lineage, [effect])
+    const entries = yield* entriesByKey(db, run, lineage, [effect], "effect")
     let state: EffectTry["state"] | undefined
     let step: { readonly key: string; readonly seq: number } | undefined
     for (const entry of entries) {

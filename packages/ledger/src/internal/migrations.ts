@@ -5,18 +5,11 @@
 import { SqlClient } from "@effect/sql/SqlClient"
 import { Effect } from "effect"
 
-/** Entry kinds by which gates, settlements and forks look up a key; step rows stay out, so they cost no index. */
-export const indexedKinds = [
-  "interrupt.opened",
-  "interrupt.answered",
-  "interrupt.closed",
-  "effect.intended",
-  "effect.succeeded",
-  "effect.failed",
-  "effect.voided",
-  "effect.refused",
-  "inbox.unserved"
-] as const
+/**
+ * Entry kinds that gates and forks look up by key. Rows of steps and effects stay out, so that the commonest appends cost
+ * no index; a settlement, the one that looks for an effect's key, is rare enough to walk its branch.
+ */
+const indexedKinds = ["interrupt.opened", "interrupt.answered", "interrupt.closed", "inbox.unserved"] as const
 
 /** Repeat it in a query's WHERE (as a literal) for SQLite to use the journal's index on keys. */
 export const isIndexedKind = `kind IN (${indexedKinds.map((kind) => `'${kind}'`).join(", ")})`

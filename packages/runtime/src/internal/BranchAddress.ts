@@ -36,7 +36,8 @@ export const branchOf = (
   if (Option.isNone(root)) return found
   const asRoot = Effect.as(ledger.branch(root.value), root.value)
   return Effect.catchTags(found, {
-    RunNotFound: () => Effect.mapError(asRoot, (error) => (error._tag === "RunNotFound" ? new RunNotFound({ id: address }) : error)),
+    RunNotFound: () =>
+      Effect.mapError(asRoot, (error) => (error._tag === "RunNotFound" ? new RunNotFound({ id: address }) : error)),
     // The run that the text would name a branch of is gone; that it is a run id itself is still possible.
     RunPurged: (purged) => Effect.catchTag(asRoot, "RunNotFound", () => Effect.fail(purged))
   })

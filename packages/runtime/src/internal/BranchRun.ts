@@ -16,7 +16,16 @@ import {
   Recovery,
   runOf
 } from "@fermata/contract"
-import { type BranchJournal, type Claim, type Fenced, type InboxRow, type Ledger, type LedgerError, LedgerUnavailable, type Release } from "@fermata/ledger"
+import {
+  type BranchJournal,
+  type Claim,
+  type Fenced,
+  type InboxRow,
+  type Ledger,
+  type LedgerError,
+  LedgerUnavailable,
+  type Release
+} from "@fermata/ledger"
 import { Cause, Effect, Either, Exit, type Fiber, Option, Runtime, type Scope } from "effect"
 import type * as Interrupt from "../Interrupt.js"
 import type * as Node from "../Node.js"
@@ -34,7 +43,8 @@ import type { Commands } from "./WorkflowScope.js"
 
 /** What a branch needs of its worker. */
 export interface BranchHost {
-  readonly ledger: Pick<Ledger, "database" | "fate" | "inbox" | "maxPayload" | "open" | "unsafeNow"> & Partial<Pick<Ledger, "sql">>
+  readonly ledger: Pick<Ledger, "database" | "fate" | "inbox" | "maxPayload" | "open" | "unsafeNow"> &
+    Partial<Pick<Ledger, "sql">>
   /** The worker's registered name. */
   readonly worker: string
   /** The worker's runtime: bodies and handlers run on it, with its services. */
@@ -253,7 +263,15 @@ export class BranchRun {
         this.pumping = false
         setImmediate(() => {
           // A branch that always has something to do still hears what comes from outside.
-          if (this.inboxDirty && this.live && !this.busy && !this.root.active && !this.closing && !this.stopping && !this.gone) {
+          if (
+            this.inboxDirty &&
+            this.live &&
+            !this.busy &&
+            !this.root.active &&
+            !this.closing &&
+            !this.stopping &&
+            !this.gone
+          ) {
             this.readInbox(() => undefined)
           }
           this.pump()
@@ -316,7 +334,9 @@ export class BranchRun {
   /** Runs a `transactional` effect: its writes and its outcome commit together, and nothing else comes between. */
   transact<A, E>(
     body: Effect.Effect<A, E>,
-    outcome: (exit: { readonly _tag: "Success"; readonly value: A } | { readonly _tag: "Failure"; readonly error: E }) => EntryDraft,
+    outcome: (
+      exit: { readonly _tag: "Success"; readonly value: A } | { readonly _tag: "Failure"; readonly error: E }
+    ) => EntryDraft,
     then: (exit: Exit.Exit<Entry, unknown>) => void
   ): void {
     this.post(() => {
@@ -445,7 +465,9 @@ export class BranchRun {
     return () =>
       this.root.fork(
         // The scope is the body's own; the rest of its requirements are provided with the root fiber's context.
-        Effect.scoped(Effect.suspend(() => this.workflow.body(input.right)) as Effect.Effect<unknown, unknown, Scope.Scope>),
+        Effect.scoped(
+          Effect.suspend(() => this.workflow.body(input.right)) as Effect.Effect<unknown, unknown, Scope.Scope>
+        ),
         (exit) => {
           this.exit = exit
         }
@@ -456,7 +478,13 @@ export class BranchRun {
     const command = this.waiting(entry, "step")
     if (command === undefined) return undefined
     // Parsed once: which of the four shapes it is, the kind says below.
-    const payload = JSON.parse(entry.payload) as { readonly node: string; readonly input: string; readonly value?: unknown; readonly error?: unknown; readonly defect?: unknown }
+    const payload = JSON.parse(entry.payload) as {
+      readonly node: string
+      readonly input: string
+      readonly value?: unknown
+      readonly error?: unknown
+      readonly defect?: unknown
+    }
     if (payload.input !== command.inputDigest) {
       this.diverge({
         seq: entry.seq,
@@ -497,7 +525,11 @@ export class BranchRun {
 
   // ── Commands of the workflow ────────────────────────────────────────────────────────────────────────────
 
-  private call(node: Node.Any, input: unknown, fiber: Fiber.RuntimeFiber<unknown, unknown>): Effect.Effect<unknown, unknown> {
+  private call(
+    node: Node.Any,
+    input: unknown,
+    fiber: Fiber.RuntimeFiber<unknown, unknown>
+  ): Effect.Effect<unknown, unknown> {
     if (!this.own(fiber)) return Effect.never
     const key = this.key(node.name)
     const encoded = this.fitting(node.codecs.input.encode(input))
@@ -544,7 +576,11 @@ export class BranchRun {
       : encoded
   }
 
-  private ask(interrupt: Interrupt.Any, payload: unknown, fiber: Fiber.RuntimeFiber<unknown, unknown>): Effect.Effect<unknown> {
+  private ask(
+    interrupt: Interrupt.Any,
+    payload: unknown,
+    fiber: Fiber.RuntimeFiber<unknown, unknown>
+  ): Effect.Effect<unknown> {
     if (!this.own(fiber)) return Effect.never
     const key = this.key(interrupt.name)
     // The declared type of the payload is what the definition's call signature demanded.
@@ -697,9 +733,14 @@ export class BranchRun {
     if (next.due > this.host.ledger.unsafeNow()) return this.armTimers()
     const { due, key } = next
     // What was accepted from outside before now is delivered first; the timer is durable before it is delivered.
-    this.appendIf([draft.timerFired(key)], due, ([entry]) => {
-      if (entry !== undefined) this.deliver(entry, this.afterActivation)
-    }, () => this.post(() => this.timersDue()))
+    this.appendIf(
+      [draft.timerFired(key)],
+      due,
+      ([entry]) => {
+        if (entry !== undefined) this.deliver(entry, this.afterActivation)
+      },
+      () => this.post(() => this.timersDue())
+    )
   }
 
   private appendIf(
@@ -733,7 +774,12 @@ export class BranchRun {
       if (Exit.isFailure(exit)) {
         const error = Option.getOrUndefined(Cause.failureOption(exit.cause))
         if (error?._tag === "CorruptJournal") {
-          return this.fail({ _tag: "ValueUnreadable", seq: this.recovery.head, what: "the inbox", message: error.message })
+          return this.fail({
+            _tag: "ValueUnreadable",
+            seq: this.recovery.head,
+            what: "the inbox",
+            message: error.message
+          })
         }
         return this.lose(error ?? unavailable(this.host.ledger, "read inbox", exit.cause))
       }
@@ -774,6 +820,8 @@ export class BranchRun {
         if (recorded === undefined || (recorded.state !== "intended" && recorded.state !== "refused")) {
           return this.unserved(row, "its outcome was known")
         }
+        // What this process is firing will have an outcome of its own.
+        if (this.host.firing.has(settlement.effect)) return this.unserved(row, "it is being fired")
         this.appendNow(draft.settled(recorded, settlement, row.pos))
         this.problems.delete(recorded.step)
         const command = this.commands.get(recorded.step)

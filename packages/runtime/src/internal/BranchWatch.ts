@@ -8,12 +8,16 @@ import type { Announcement, Ledger } from "@fermata/ledger"
 import { type Duration, Effect, Option } from "effect"
 
 /** Announcements after which a branch may have ended. */
-export const mayHaveEnded = (branch: BranchId) => (announcement: Announcement): boolean =>
-  announcement._tag === "Anything" || (announcement._tag === "Changed" && announcement.branch === branch)
+export const mayHaveEnded =
+  (branch: BranchId) =>
+  (announcement: Announcement): boolean =>
+    announcement._tag === "Anything" || (announcement._tag === "Changed" && announcement.branch === branch)
 
 /** Announcements after which a branch may stand otherwise than before. */
-export const mayHaveChanged = (branch: BranchId) => (announcement: Announcement): boolean =>
-  !("branch" in announcement) || announcement.branch === branch
+export const mayHaveChanged =
+  (branch: BranchId) =>
+  (announcement: Announcement): boolean =>
+    !("branch" in announcement) || announcement.branch === branch
 
 /** Looks at once, and again after every announcement that `concerns` it and every `poll`, until `look` finds something. */
 export const untilFound = <A, E>(

@@ -111,7 +111,13 @@ export const make = (ledger: Ledger, options: { readonly poll?: Duration.Duratio
       // An invalid value is refused by the ledger: whether it is the first thing that is wrong is decided there.
       const value = checkedValue(interrupt.codecs.answer, delivery.value)
       if (delivery.intent === "retry") {
-        const receipt = yield* ledger.deliver({ branch, interrupt: id, delivery: deliveryId, name: interrupt.name, value })
+        const receipt = yield* ledger.deliver({
+          branch,
+          interrupt: id,
+          delivery: deliveryId,
+          name: interrupt.name,
+          value
+        })
         return { _tag: "Answered" as const, ...receipt }
       }
       const fork = yield* checkFork(delivery.forkId)
@@ -141,8 +147,7 @@ export const make = (ledger: Ledger, options: { readonly poll?: Duration.Duratio
         readonly step: string
         readonly forkId: ForkId | string
         readonly outcome:
-          | { readonly _tag: "Success"; readonly value: A }
-          | { readonly _tag: "Failure"; readonly error: E }
+          { readonly _tag: "Success"; readonly value: A } | { readonly _tag: "Failure"; readonly error: E }
       }
     ) {
       const parent = yield* checkBranch(options.branch)
@@ -217,7 +222,10 @@ const encoded = <A>(
       json.length <= maxLength
         ? Effect.succeed(json)
         : Effect.fail(
-            new InvalidValue({ what, issues: [`$: is ${json.length} characters long as JSON, of ${maxLength} at most`] })
+            new InvalidValue({
+              what,
+              issues: [`$: is ${json.length} characters long as JSON, of ${maxLength} at most`]
+            })
           )
   })
 

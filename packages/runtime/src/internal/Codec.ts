@@ -45,7 +45,8 @@ const guarded = <A>(run: () => Either.Either<A, ParseResult.ParseIssue>): Either
     const result = run()
     return Either.isRight(result) ? Either.right(result.right) : Either.left({ issues: describe(result.left, "$") })
   } catch (thrown) {
-    if (thrown instanceof StrictJson.StrictJsonIssue) return Either.left({ issues: [`${thrown.path}: ${thrown.reason}`] })
+    if (thrown instanceof StrictJson.StrictJsonIssue)
+      return Either.left({ issues: [`${thrown.path}: ${thrown.reason}`] })
     return Either.left({
       issues: [thrown instanceof RangeError ? "$: too deep, or a cycle" : "$: the Schema's own code threw"]
     })
@@ -106,7 +107,9 @@ const describe = (issue: ParseResult.ParseIssue, path: string): ReadonlyArray<st
     case "Refinement":
       return issue.kind === "From" ? describe(issue.issue, path) : [`${path}: expected ${expected(issue.ast)}`]
     case "Transformation":
-      return issue.kind === "Transformation" ? [`${path}: expected ${expected(issue.ast)}`] : describe(issue.issue, path)
+      return issue.kind === "Transformation"
+        ? [`${path}: expected ${expected(issue.ast)}`]
+        : describe(issue.issue, path)
     case "Missing":
       return [`${path}: is missing`]
     case "Unexpected":

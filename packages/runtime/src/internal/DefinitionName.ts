@@ -7,5 +7,6 @@ const decode = Schema.decodeUnknownEither(DefinitionName)
 /** Throws, naming the definition and what is wrong with its name. */
 export const definitionName = (kind: string, name: string): void => {
   const result = decode(name)
-  if (Either.isLeft(result)) throw new TypeError(`${JSON.stringify(name)} cannot name a ${kind}: ${result.left.message}`)
+  if (Either.isLeft(result))
+    throw new TypeError(`${JSON.stringify(name)} cannot name a ${kind}: ${result.left.message}`)
 }

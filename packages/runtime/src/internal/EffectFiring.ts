@@ -67,7 +67,9 @@ export class EffectFiring implements StepScope {
       // Codecs of a declared effect fit its values: the call's type said so.
       const encoded = step.branch.fitting((effect.codecs.input as Codec<unknown>).encode(input))
       if (Either.isLeft(encoded)) {
-        return Effect.die(new InvalidValue({ what: `input of side effect ${effect.name} (${step.key})`, issues: encoded.left.issues }))
+        return Effect.die(
+          new InvalidValue({ what: `input of side effect ${effect.name} (${step.key})`, issues: encoded.left.issues })
+        )
       }
       const outcome = this.decide(effect, position, encoded.right, digest(encoded.right))
       return Effect.ensuring(
@@ -143,7 +145,15 @@ export class EffectFiring implements StepScope {
         }
         case "Fire": {
           const key = effectKey(step.branch.branch, StepKey.make(step.key), position, verdict.try)
-          const id = identity(step.key, position, verdict.try, step.attempt, effect.name, effect.delivery.policy, inputDigest)
+          const id = identity(
+            step.key,
+            position,
+            verdict.try,
+            step.attempt,
+            effect.name,
+            effect.delivery.policy,
+            inputDigest
+          )
           const again = this.decideAgain(effect, position, input, inputDigest)
           return this.fire(effect, key, id, input, again)
         }
@@ -172,14 +182,23 @@ export class EffectFiring implements StepScope {
 
   // ── Firing ──────────────────────────────────────────────────────────────────────────────────────────────
 
-  private fire(effect: SideEffect.Any, key: EffectKey, id: EffectIdentity, input: string, again: () => Outcome): Outcome {
+  private fire(
+    effect: SideEffect.Any,
+    key: EffectKey,
+    id: EffectIdentity,
+    input: string,
+    again: () => Outcome
+  ): Outcome {
     switch (effect.delivery.policy) {
       case "repeatable":
         return Effect.flatMap(this.handle(effect, key, input, false), (exit) =>
           this.outcome(effect, key, id, exit, () => Effect.failCause(defectOf(exit)))
         )
       case "keyed":
-        return Effect.zipRight(this.intend(effect, key, id, input, undefined), this.fireKeyed(effect, key, id, input, 1))
+        return Effect.zipRight(
+          this.intend(effect, key, id, input, undefined),
+          this.fireKeyed(effect, key, id, input, 1)
+        )
       case "once":
         return this.fireOnce(effect, key, id, input, again)
       case "transactional":
@@ -197,13 +216,20 @@ export class EffectFiring implements StepScope {
   ): Effect.Effect<void> {
     const { branch } = this.step
     return CrashPoint.reach("before-intent", key).pipe(
-      Effect.zipRight(this.mark(draft.effectIntended(key, id, input, branch.host.worker, limits), "intent")),
+      Effect.zipRight(this.intent(draft.effectIntended(key, id, input, branch.host.worker, limits))),
       Effect.flatMap((seq) => this.step.wait<void>((resume) => branch.whenDurable(seq, () => resume()))),
       Effect.zipRight(CrashPoint.reach("after-intent", key))
     )
   }
 
-  private fireKeyed(effect: SideEffect.Any, key: EffectKey, id: EffectIdentity, input: string, tries: number, again = false): Outcome {
+  private fireKeyed(
+    effect: SideEffect.Any,
+    key: EffectKey,
+    id: EffectIdentity,
+    input: string,
+    tries: number,
+    again = false
+  ): Outcome {
     return Effect.flatMap(this.handle(effect, key, input, again), (exit) =>
       this.outcome(effect, key, id, exit, () =>
         tries >= keyedTries
@@ -216,7 +242,13 @@ export class EffectFiring implements StepScope {
     )
   }
 
-  private fireOnce(effect: SideEffect.Any, key: EffectKey, id: EffectIdentity, input: string, again: () => Outcome): Outcome {
+  private fireOnce(
+    effect: SideEffect.Any,
+    key: EffectKey,
+    id: EffectIdentity,
+    input: string,
+    again: () => Outcome
+  ): Outcome {
     const { branch } = this.step
     const { fireWithin, timeLimit } = effect.delivery
     const { firing, ledger } = branch.host
@@ -230,7 +262,7 @@ export class EffectFiring implements StepScope {
             // Checked on a monotonic clock immediately before the handler: a worker that was paused past it has not
             // fired, and says so if it still may write.
             if (performance.now() - begun >= fireWithin) {
-              return Effect.flatMap(this.mark(draft.effectVoided(key, id, "owner")), again)
+              return Effect.flatMap(this.close(draft.effectVoided(key, id, "owner")), again)
             }
             firing.add(key)
             return this.handle(effect, key, input, false).pipe(
@@ -240,7 +272,9 @@ export class EffectFiring implements StepScope {
                   const recorded = branch.recovery.effects.get(key)
                   return recorded === undefined
                     ? Effect.die(stopped)
-                    : Effect.flatMap(this.recover(effect, recorded), (resolved) => (resolved ? again() : Effect.die(stopped)))
+                    : Effect.flatMap(this.recover(effect, recorded), (resolved) =>
+                        resolved ? again() : Effect.die(stopped)
+                      )
                 })
               ),
               Effect.ensuring(Effect.sync(() => firing.delete(key)))
@@ -263,7 +297,8 @@ export class EffectFiring implements StepScope {
     const encodeOr = (codec: Codec<unknown>, of: unknown): string => {
       const text = branch.fitting(codec.encode(of))
       // Thrown inside the transaction: what its Schema refuses is rolled back, so it did not happen.
-      if (Either.isLeft(text)) throw new InvalidValue({ what: `outcome of side effect ${effect.name}`, issues: text.left.issues })
+      if (Either.isLeft(text))
+        throw new InvalidValue({ what: `outcome of side effect ${effect.name}`, issues: text.left.issues })
       return text.right
     }
     const body = Effect.provideService(
@@ -297,7 +332,12 @@ export class EffectFiring implements StepScope {
   }
 
   /** Runs the handler within its time limit. Its exit is a success, a typed failure, or a defect: in doubt. */
-  private handle(effect: SideEffect.Any, key: EffectKey, input: string, again: boolean): Effect.Effect<Exit.Exit<unknown, unknown>> {
+  private handle(
+    effect: SideEffect.Any,
+    key: EffectKey,
+    input: string,
+    again: boolean
+  ): Effect.Effect<Exit.Exit<unknown, unknown>> {
     return Effect.suspend(() => {
       const handler = this.handler(effect)
       const value = (effect.codecs.input as Codec<unknown>).decode(input)
@@ -334,10 +374,15 @@ export class EffectFiring implements StepScope {
     if (Either.isLeft(encoded)) {
       const issue = encoded.left.issues.join("; ")
       if (!needsDurablePrefix(effect.delivery.policy)) {
-        return Effect.die(new InvalidValue({ what: `outcome of side effect ${effect.name} (${this.step.key})`, issues: encoded.left.issues }))
+        return Effect.die(
+          new InvalidValue({
+            what: `outcome of side effect ${effect.name} (${this.step.key})`,
+            issues: encoded.left.issues
+          })
+        )
       }
       return Effect.zipRight(
-        this.mark(draft.effectRefused(key, id, issue)),
+        this.close(draft.effectRefused(key, id, issue)),
         this.step.block({
           _tag: "EffectValueRefused",
           step: this.step.key,
@@ -351,20 +396,27 @@ export class EffectFiring implements StepScope {
     // What the body sees is what a replay would see.
     const value = codec.decode(encoded.right)
     if (Either.isLeft(value)) {
-      return Effect.die(new InvalidValue({ what: `outcome of side effect ${effect.name} as read back`, issues: value.left.issues }))
+      return Effect.die(
+        new InvalidValue({ what: `outcome of side effect ${effect.name} as read back`, issues: value.left.issues })
+      )
     }
-    const recorded = this.mark(
+    const recorded = this.close(
       succeeded ? draft.effectSucceeded(key, id, encoded.right, by) : draft.effectFailed(key, id, encoded.right, by)
     )
     const result: Outcome = succeeded ? Effect.succeed(value.right) : Effect.fail(value.right)
-    return Effect.flatMap(recorded, (seq) =>
-      CrashPoint.armed()
-        ? this.step.wait<void>((resume) => this.step.branch.whenDurable(seq, () => resume())).pipe(
-            Effect.zipRight(CrashPoint.reach("after-outcome", key)),
-            Effect.zipRight(result)
-          )
+    return Effect.flatMap(recorded, (seq) => {
+      if (seq === undefined) {
+        const closed = this.step.branch.recovery.effects.get(key)
+        return closed?.state === "succeeded" || closed?.state === "failed"
+          ? this.serve(effect, closed)
+          : Effect.die(stopped)
+      }
+      return CrashPoint.armed()
+        ? this.step
+            .wait<void>((resume) => this.step.branch.whenDurable(seq, () => resume()))
+            .pipe(Effect.zipRight(CrashPoint.reach("after-outcome", key)), Effect.zipRight(result))
         : result
-    )
+    })
   }
 
   // ── Recovery ────────────────────────────────────────────────────────────────────────────────────────────
@@ -378,7 +430,9 @@ export class EffectFiring implements StepScope {
     const key = recorded.key as EffectKey
     const input = JSON.stringify(recorded.value)
     const overAt = (recorded.fireBefore ?? 0) + (recorded.timeLimit ?? 0)
-    const ask = (reconciled: "unavailable" | "notAsked" | "Happened" | "NeverWill" | "Unknown"): Effect.Effect<boolean> =>
+    const ask = (
+      reconciled: "unavailable" | "notAsked" | "Happened" | "NeverWill" | "Unknown"
+    ): Effect.Effect<boolean> =>
       Effect.gen(this, function* () {
         // A firing of this very process is over when its handler is: it removes itself from `firing` then.
         const fate =
@@ -419,13 +473,17 @@ export class EffectFiring implements StepScope {
             )
             switch (answer._tag) {
               case "Happened":
-                yield* Effect.exit(this.outcome(effect, key, id, Exit.succeed(answer.value), () => Effect.die(stopped), "reconcile"))
+                yield* Effect.exit(
+                  this.outcome(effect, key, id, Exit.succeed(answer.value), () => Effect.die(stopped), "reconcile")
+                )
                 return !this.step.isBlocked
               case "Declined":
-                yield* Effect.exit(this.outcome(effect, key, id, Exit.fail(answer.error), () => Effect.die(stopped), "reconcile"))
+                yield* Effect.exit(
+                  this.outcome(effect, key, id, Exit.fail(answer.error), () => Effect.die(stopped), "reconcile")
+                )
                 return !this.step.isBlocked
               case "NeverWill":
-                yield* this.mark(draft.effectVoided(key, id, "reconcile"))
+                yield* this.close(draft.effectVoided(key, id, "reconcile"))
                 return true
               case "Unknown":
                 return yield* ask("Unknown")
@@ -452,18 +510,31 @@ export class EffectFiring implements StepScope {
   }
 
   /** An intent is refused once its step was stopped: nothing may begin to fire that nobody waits for. */
-  private mark(entryDraft: EntryDraft, what: "intent" | "other" = "other"): Effect.Effect<number> {
+  private intent(entryDraft: EntryDraft): Effect.Effect<number> {
     return Effect.flatMap(
-      this.step.wait<number | undefined>((resume) =>
-        this.step.branch.mark(entryDraft, resume, what === "intent" ? () => this.step.isStopped : undefined)
-      ),
+      this.mark(entryDraft, () => this.step.isStopped),
       (seq) => (seq === undefined ? Effect.die(stopped) : Effect.succeed(seq))
     )
   }
 
+  /** Settlement, reconcile and a late outcome claim one key: whoever comes first has it. `undefined` if it is closed. */
+  private close(entryDraft: EntryDraft): Effect.Effect<number | undefined> {
+    return this.mark(entryDraft, () => {
+      const state = this.step.branch.recovery.effects.get(entryDraft.key)?.state
+      return state !== undefined && state !== "intended"
+    })
+  }
+
+  private mark(entryDraft: EntryDraft, refused: () => boolean): Effect.Effect<number | undefined> {
+    return this.step.wait<number | undefined>((resume) => this.step.branch.mark(entryDraft, resume, refused))
+  }
+
   private handler(effect: SideEffect.Any): SideEffect.Handler | undefined {
     return Option.getOrUndefined(
-      Context.getOption(this.step.branch.host.runtime.context as Context.Context<SideEffect.HandlerOf<string>>, SideEffect.handlerTag(effect.name))
+      Context.getOption(
+        this.step.branch.host.runtime.context as Context.Context<SideEffect.HandlerOf<string>>,
+        SideEffect.handlerTag(effect.name)
+      )
     )
   }
 
@@ -478,7 +549,15 @@ export class EffectFiring implements StepScope {
 }
 
 const identityOf = (recorded: RecordedTry): EffectIdentity =>
-  identity(recorded.step, recorded.position, recorded.try, recorded.attempt, recorded.effect, recorded.delivery, recorded.input)
+  identity(
+    recorded.step,
+    recorded.position,
+    recorded.try,
+    recorded.attempt,
+    recorded.effect,
+    recorded.delivery,
+    recorded.input
+  )
 
 const firingOf = (key: EffectKey, again: boolean): SideEffect.Firing => ({ key, idempotencyKey: digest(key), again })
 

@@ -66,12 +66,22 @@ export const draft = {
     key,
     payload: `${open({ ...identity, worker, ...limits })},"value":${value}}`
   }),
-  effectSucceeded: (key: string, identity: EffectIdentity, value: string, by: "handler" | "reconcile" | "transaction"): EntryDraft => ({
+  effectSucceeded: (
+    key: string,
+    identity: EffectIdentity,
+    value: string,
+    by: "handler" | "reconcile" | "transaction"
+  ): EntryDraft => ({
     kind: "effect.succeeded",
     key,
     payload: `${open({ ...identity, by })},"value":${value}}`
   }),
-  effectFailed: (key: string, identity: EffectIdentity, error: string, by: "handler" | "reconcile" | "transaction"): EntryDraft => ({
+  effectFailed: (
+    key: string,
+    identity: EffectIdentity,
+    error: string,
+    by: "handler" | "reconcile" | "transaction"
+  ): EntryDraft => ({
     kind: "effect.failed",
     key,
     payload: `${open({ ...identity, by })},"error":${error}}`
@@ -95,9 +105,17 @@ export const draft = {
     const head = { ...identityOf(recorded), by: "operator", inbox }
     switch (settlement.settlement) {
       case "Succeeded":
-        return { kind: "effect.succeeded", key: recorded.key, payload: `${open(head)},"value":${textOf(settlement.value)}}` }
+        return {
+          kind: "effect.succeeded",
+          key: recorded.key,
+          payload: `${open(head)},"value":${textOf(settlement.value)}}`
+        }
       case "Failed":
-        return { kind: "effect.failed", key: recorded.key, payload: `${open(head)},"error":${textOf(settlement.value)}}` }
+        return {
+          kind: "effect.failed",
+          key: recorded.key,
+          payload: `${open(head)},"error":${textOf(settlement.value)}}`
+        }
       case "DidNotHappen":
         return { kind: "effect.voided", key: recorded.key, payload: JSON.stringify(head) }
     }
@@ -113,7 +131,12 @@ export const draft = {
     payload: `{"reason":"${reason}"}`
   }),
   interruptAnswered: (
-    answer: { readonly interrupt: string; readonly delivery: string; readonly value: unknown; readonly valueDigest: string },
+    answer: {
+      readonly interrupt: string
+      readonly delivery: string
+      readonly value: unknown
+      readonly valueDigest: string
+    },
     inbox: number
   ): EntryDraft => ({
     kind: "interrupt.answered",
@@ -135,7 +158,11 @@ export const draft = {
   completed: (value: string): EntryDraft => ({ kind: "run.completed", key: "", payload: `{"value":${value}}` }),
   failed: (error: string): EntryDraft => ({ kind: "run.failed", key: "", payload: `{"error":${error}}` }),
   died: (defect: unknown): EntryDraft => ({ kind: "run.died", key: "", payload: `{"defect":${defectText(defect)}}` }),
-  cancelled: (reason: string | null): EntryDraft => ({ kind: "run.cancelled", key: "", payload: JSON.stringify({ reason }) })
+  cancelled: (reason: string | null): EntryDraft => ({
+    kind: "run.cancelled",
+    key: "",
+    payload: JSON.stringify({ reason })
+  })
 }
 
 /** An identity for one try of a step's effect. */
@@ -148,4 +175,3 @@ export const identity = (
   delivery: EffectIdentity["delivery"],
   input: string
 ): EffectIdentity => ({ step, position, try: attemptAt, attempt, effect, delivery, input })
-

@@ -42,7 +42,14 @@ export const replay = (
       lost: false,
       append: (entryDraft) => {
         issued.push(entryDraft)
-        return { ...entryDraft, branch: history.branch.branch, seq: (head?.seq ?? 0) + issued.length, epoch: 0, at: head?.at ?? 0, digest: "" }
+        return {
+          ...entryDraft,
+          branch: history.branch.branch,
+          seq: (head?.seq ?? 0) + issued.length,
+          epoch: 0,
+          at: head?.at ?? 0,
+          digest: ""
+        }
       },
       onDurable: (_seq, callback) => callback(undefined),
       onLost: () => undefined,
@@ -104,12 +111,19 @@ export const checkEveryPrefix = (
     const [problem] = whole.problems
     if (problem !== undefined) return { seq: "seq" in problem ? problem.seq : 0, message: problem.message }
     if (whole.issued.length > 0 && recovery.ended !== undefined) {
-      return { seq: recovery.head, message: `the code issues ${whole.issued.map(({ key, kind }) => `${kind} ${key}`).join(", ")}, which the history does not have` }
+      return {
+        seq: recovery.head,
+        message: `the code issues ${whole.issued.map(({ key, kind }) => `${kind} ${key}`).join(", ")}, which the history does not have`
+      }
     }
     if (recovery.ended !== undefined) {
-      if (whole.ending === undefined) return { seq: recovery.ended.seq, message: "the history ended, the code still waits" }
+      if (whole.ending === undefined)
+        return { seq: recovery.ended.seq, message: "the history ended, the code still waits" }
       // Stacks name files and lines, which a deployment moves.
-      if (whole.ending.kind !== recovery.ended.kind || (whole.ending.kind !== "run.died" && whole.ending.payload !== recovery.ended.payload)) {
+      if (
+        whole.ending.kind !== recovery.ended.kind ||
+        (whole.ending.kind !== "run.died" && whole.ending.payload !== recovery.ended.payload)
+      ) {
         return {
           seq: recovery.ended.seq,
           message: `the history ended with ${recovery.ended.kind}, the code with ${whole.ending.kind}, or with another value`
@@ -125,13 +139,24 @@ export const checkEveryPrefix = (
       if (found !== undefined) return { seq, message: `from the first ${seq} entries: ${found.message}` }
       const next = body[length]
       const missing = prefix.issued[0]
-      const commandMark = next !== undefined && (next.kind === "timer.started" || next.kind === "interrupt.opened" || next.kind === "interrupt.closed")
-      if (commandMark && (missing?.kind !== next.kind || missing.key !== next.key || missing.payload !== next.payload)) {
-        return { seq: next.seq, message: `the history has ${next.kind} ${next.key}, the code issues ${missing === undefined ? "nothing" : `${missing.kind} ${missing.key}`}` }
+      const commandMark =
+        next !== undefined &&
+        (next.kind === "timer.started" || next.kind === "interrupt.opened" || next.kind === "interrupt.closed")
+      if (
+        commandMark &&
+        (missing?.kind !== next.kind || missing.key !== next.key || missing.payload !== next.payload)
+      ) {
+        return {
+          seq: next.seq,
+          message: `the history has ${next.kind} ${next.key}, the code issues ${missing === undefined ? "nothing" : `${missing.kind} ${missing.key}`}`
+        }
       }
       // Within one activation every prefix leads to the same commands.
       if (commandMark && following !== undefined && !same(prefix.commands, following)) {
-        return { seq, message: `from the first ${seq} entries the code waits for ${prefix.commands.join(", ")}, later for ${following.join(", ")}` }
+        return {
+          seq,
+          message: `from the first ${seq} entries the code waits for ${prefix.commands.join(", ")}, later for ${following.join(", ")}`
+        }
       }
       following = prefix.commands
     }

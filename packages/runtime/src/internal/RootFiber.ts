@@ -42,9 +42,12 @@ export interface RootFiber {
 const slice = 20
 
 // Root fibers and daemons are held by Effect's global scope until they end; evicted ones never end by themselves.
-const globalScope = globalValue(Symbol.for("effect/FiberScope/Global"), (): { readonly roots: Set<Fiber.RuntimeFiber<unknown, unknown>> } => ({
-  roots: new Set()
-}))
+const globalScope = globalValue(
+  Symbol.for("effect/FiberScope/Global"),
+  (): { readonly roots: Set<Fiber.RuntimeFiber<unknown, unknown>> } => ({
+    roots: new Set()
+  })
+)
 
 const flags = RuntimeFlags.disable(Runtime.defaultRuntimeFlags, RuntimeFlags.RuntimeMetrics)
 
@@ -62,7 +65,10 @@ export const rootFiber = (options: {
   const scheduler = new WorkflowScheduler(options.onForeign)
   const clock = new WorkflowClock(options.time, options.sleep)
   const random = new WorkflowRandom(options.seed)
-  const services = DefaultServices.liveServices.pipe(Context.add(Clock.Clock, clock), Context.add(Random.Random, random))
+  const services = DefaultServices.liveServices.pipe(
+    Context.add(Clock.Clock, clock),
+    Context.add(Random.Random, random)
+  )
   const loggers = FiberRefs.getOrDefault(options.host.fiberRefs, FiberRef.currentLoggers)
   const logger = Logger.make<unknown, void>((entry) => {
     if (options.silent()) return
@@ -118,7 +124,10 @@ export const rootFiber = (options: {
           [
             [DefaultServices.currentServices, services] as const,
             [FiberRef.currentLoggers, HashSet.make(logger)] as const,
-            [FiberRef.currentMinimumLogLevel, FiberRefs.getOrDefault(options.host.fiberRefs, FiberRef.currentMinimumLogLevel)] as const
+            [
+              FiberRef.currentMinimumLogLevel,
+              FiberRefs.getOrDefault(options.host.fiberRefs, FiberRef.currentMinimumLogLevel)
+            ] as const
           ].reduce(
             (all, [fiberRef, value]) =>
               FiberRefs.updateAs(all, { fiberId, fiberRef: fiberRef as FiberRef.FiberRef<unknown>, value }),

@@ -120,7 +120,9 @@ export class StepRun {
           const input = node.codecs.input.decode(this.command.input)
           return Either.isRight(input)
             ? node.body(input.right)
-            : Effect.die(new InvalidValue({ what: `input of node ${node.name} as read back`, issues: input.left.issues }))
+            : Effect.die(
+                new InvalidValue({ what: `input of node ${node.name} as read back`, issues: input.left.issues })
+              )
         })
     const fiber = Runtime.runFork(this.branch.host.runtime)(Effect.provideService(body, StepScope, firing))
     this.fiber = fiber
@@ -139,7 +141,12 @@ export class StepRun {
         this,
         Either.isRight(value)
           ? draft.stepSucceeded(key, node.name, command.inputDigest, value.right)
-          : draft.stepDied(key, node.name, command.inputDigest, new InvalidValue({ what: `result of node ${node.name} (${key})`, issues: value.left.issues }))
+          : draft.stepDied(
+              key,
+              node.name,
+              command.inputDigest,
+              new InvalidValue({ what: `result of node ${node.name} (${key})`, issues: value.left.issues })
+            )
       )
     }
     const failure = Cause.failureOption(exit.cause)
@@ -161,12 +168,23 @@ export class StepRun {
     if (Either.isLeft(encoded)) {
       return this.branch.stepEnded(
         this,
-        draft.stepDied(key, node.name, command.inputDigest, new InvalidValue({ what: `error of node ${node.name} (${key})`, issues: encoded.left.issues }))
+        draft.stepDied(
+          key,
+          node.name,
+          command.inputDigest,
+          new InvalidValue({ what: `error of node ${node.name} (${key})`, issues: encoded.left.issues })
+        )
       )
     }
     const { attempt } = this
     const retry = node.retry
-    if (retry !== undefined && attempt <= retry.times && !this.interrupted && !command.withdrawing && retry.while(error)) {
+    if (
+      retry !== undefined &&
+      attempt <= retry.times &&
+      !this.interrupted &&
+      !command.withdrawing &&
+      retry.while(error)
+    ) {
       const due = Math.ceil(this.branch.host.ledger.unsafeNow() + retry.delay(attempt))
       this.branch.mark(draft.stepRetried(key, node.name, attempt, encoded.right, due), () => this.start())
       return
@@ -174,4 +192,3 @@ export class StepRun {
     this.branch.stepEnded(this, draft.stepFailed(key, node.name, command.inputDigest, encoded.right))
   }
 }
-

@@ -3,11 +3,7 @@ import { Context, type Effect } from "effect"
 import type * as SideEffect from "../SideEffect.js"
 
 export interface StepScope {
-  readonly perform: (
-    effect: SideEffect.Any,
-    input: unknown,
-    key: string | undefined
-  ) => Effect.Effect<unknown, unknown>
+  readonly perform: (effect: SideEffect.Any, input: unknown, key: string | undefined) => Effect.Effect<unknown, unknown>
 }
 
 export const StepScope = Context.GenericTag<StepScope>("fermata/StepScope")

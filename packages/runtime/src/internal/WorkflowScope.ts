@@ -13,8 +13,16 @@ export interface WorkflowScope {
 export interface Commands {
   readonly run: RunId
   readonly branch: BranchId
-  readonly call: (node: Node.Any, input: unknown, fiber: Fiber.RuntimeFiber<unknown, unknown>) => Effect.Effect<unknown, unknown>
-  readonly ask: (interrupt: Interrupt.Any, payload: unknown, fiber: Fiber.RuntimeFiber<unknown, unknown>) => Effect.Effect<unknown>
+  readonly call: (
+    node: Node.Any,
+    input: unknown,
+    fiber: Fiber.RuntimeFiber<unknown, unknown>
+  ) => Effect.Effect<unknown, unknown>
+  readonly ask: (
+    interrupt: Interrupt.Any,
+    payload: unknown,
+    fiber: Fiber.RuntimeFiber<unknown, unknown>
+  ) => Effect.Effect<unknown>
 }
 
 export const WorkflowScope = Context.GenericTag<WorkflowScope, Commands>("fermata/WorkflowScope")
