@@ -12,9 +12,8 @@ export interface Terminal {
 
 /** The terminal behind this stream. */
 export const make = (stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv): Terminal => {
-  const lively = stream.isTTY === true && env["TERM"] !== "dumb"
-  const coloured = lively && (env["NO_COLOR"] ?? "") === ""
-  const colour = (code: string) => (text: string) => (coloured ? `\u001b[${code}m${text}\u001b[0m` : text)
+  const lively = stream.isTTY === true && env["TERM"] !== "dumb" && (env["NO_COLOR"] ?? "") === ""
+  const colour = (code: string) => (text: string) => (lively ? `\u001b[${code}m${text}\u001b[0m` : text)
   const clear = lively ? "\r\u001b[2K" : ""
   // Whoever reads may leave early (`npm start | head`).
   stream.on("error", () => {})
