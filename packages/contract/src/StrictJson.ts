@@ -185,8 +185,8 @@ const isPlain = (value: unknown, depth: number): boolean => {
       for (const key in value) {
         if (key.charCodeAt(0) === dollar ? reserved.test(key) : key === "__proto__") return false
         const property = Object.getOwnPropertyDescriptor(value, key)
-        if (property === undefined || property.get !== undefined || property.set !== undefined) return false
-        if (!isPlain(property.value, depth + 1)) return false
+        // An accessor has no value, and `undefined` is not plain.
+        if (property === undefined || !isPlain(property.value, depth + 1)) return false
         enumerable++
       }
       budget -= enumerable

@@ -155,6 +155,7 @@ describe("identifiers", () => {
     assert.strictEqual(effectKey(main, step, "1", 0), "r/main|n#0|1")
     assert.strictEqual(effectKey(main, step, "1", 2), "r/main|n#0|1~2")
     assert.notStrictEqual(effectKey(main, step, "k:a~1", 0), effectKey(main, step, "k:a", 1))
+    assert.notStrictEqual(effectKey(main, step, "k:a~1", 0), effectKey(main, step, "k:a%7E1", 0))
     const run = RunId.make("r")
     assert.notStrictEqual(
       effectKey(forkBranch(run, ForkId.make("f|n#0")), StepKey.make("k:m#0"), "1", 0),
