@@ -192,6 +192,19 @@ describe("StrictJson refusals", () => {
     }
   )
 
+  it("no code of the value is run, also if it would give plain data", () => {
+    let calls = 0
+    const value = {
+      get price() {
+        return ++calls
+      },
+      toJSON: () => ++calls
+    }
+    assert.strictEqual(issueOf([{ value }]).path, "$[0].value.price")
+    assert.strictEqual(issueOf([{ value: { toJSON: value.toJSON } }]).path, "$[0].value.toJSON")
+    assert.strictEqual(calls, 0)
+  })
+
   it("a cycle is refused where it closes", () => {
     const order: { items: Array<unknown>; self?: unknown } = { items: [] }
     order.items.push({ order })
