@@ -103,7 +103,7 @@ const effectLog = (log: ReadonlyArray<EffectLog.Entry>, paint: Paint): ReadonlyA
       ]),
     ["right", "left", "right"]
   ),
-  `and ${count(log, "letter")} letters, ${count(log, "letter asked for again")} of them asked for again and sent once`
+  `and ${count(log, "letter")} letters; ${count(log, "letter asked for again")} times one was asked for again, and not sent again`
 ]
 
 /** The last lines: what all of it comes to. `crashes` is absent when only a log is judged. */
