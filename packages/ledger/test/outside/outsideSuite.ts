@@ -3,10 +3,16 @@ import { describe } from "@effect/vitest"
 import { deliverySuite } from "./deliveries.js"
 import { forkSuite } from "./forks.js"
 import type { Place } from "./Place.js"
+import { purgeSuite } from "./purges.js"
+import { settlementSuite } from "./settlements.js"
+import { verificationSuite } from "./verification.js"
 
 export const outsideSuite = (place: Place): void => {
   describe(place.name, () => {
     describe("deliveries", () => deliverySuite(place))
     describe("forks", () => forkSuite(place))
+    describe("settlements and cancellations", () => settlementSuite(place))
+    describe("purges", () => purgeSuite(place))
+    describe("verification", () => verificationSuite(place))
   })
 }
