@@ -6,7 +6,7 @@ import { Clock, Effect, Layer, type Scope } from "effect"
 import { randomUUID } from "node:crypto"
 import { AppendBuffer } from "./internal/AppendBuffer.js"
 import { makeClaims } from "./internal/Claims.js"
-import type { CommitParts } from "./internal/Commit.js"
+import type { Commit } from "./internal/Commit.js"
 import { type Database, makeDatabase } from "./internal/Database.js"
 import { makeForks } from "./internal/Forks.js"
 import { Hub } from "./internal/Hub.js"
@@ -66,7 +66,7 @@ const make = (options: LedgerOptions): Effect.Effect<Ledger, LedgerError, SqlCli
 
     const leases = makeLeases(db)
     const claims = makeClaims(db, leases)
-    const commit: CommitParts = dialect === "pg" ? yield* makePgCommit(db) : makeSqliteCommit(db)
+    const commit: Commit = dialect === "pg" ? yield* makePgCommit(db) : makeSqliteCommit(db)
     const writer = new JournalWriter(db, commit, yield* Effect.runtime<never>(), claims.forget)
     yield* Effect.addFinalizer(() => Effect.sync(() => writer.close()))
     yield* listen(db, file)

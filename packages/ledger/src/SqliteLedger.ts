@@ -1,9 +1,9 @@
 /** The ledger on a SQLite file: the embedded default. Several processes may share one file. */
 import * as Reactivity from "@effect/experimental/Reactivity"
 import { SqlClient } from "@effect/sql/SqlClient"
-import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
 import { Effect, Layer } from "effect"
-import { ledgerError } from "./internal/SqlFailure.js"
+import { makeSqliteClient } from "./internal/SqliteClient.js"
+import { causeOf, ledgerError } from "./internal/SqlFailure.js"
 import type { Ledger } from "./Ledger.js"
 import type { LedgerError } from "./LedgerError.js"
 import { layer, type LedgerOptions } from "./LedgerLayer.js"
@@ -21,10 +21,7 @@ export const layerSqlite = (options: SqliteOptions): Layer.Layer<Ledger | SqlCli
   const { filename } = options
   const client = Layer.scoped(
     SqlClient,
-    // The driver throws when it cannot open; the journal's mode is set with retries by the ledger's layer.
-    Effect.catchAllDefect(SqliteClient.make({ filename, disableWAL: true }), (cause) =>
-      Effect.fail(ledgerError(cause, "open the database", filename))
-    )
+    Effect.mapError(makeSqliteClient(filename), (error) => ledgerError(causeOf(error), "open the database", filename))
   ).pipe(Layer.provide(Reactivity.layer))
   return layer({ ...options, database: filename }).pipe(Layer.provideMerge(client))
 }

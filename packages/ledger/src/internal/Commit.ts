@@ -44,9 +44,11 @@ export type PartOutcome =
   | { readonly _tag: "Again" }
 
 /** Stores parts in one commit, each all or nothing up to its condition. */
-export type CommitParts = (
-  parts: ReadonlyArray<Part>
-) => Effect.Effect<ReadonlyArray<PartOutcome>, SqlError>
+export interface Commit {
+  /** At once, without a fiber; `undefined` if it would have to wait. Throws what `eventually` would deal with. */
+  readonly now?: (parts: ReadonlyArray<Part>) => ReadonlyArray<PartOutcome> | undefined
+  readonly eventually: (parts: ReadonlyArray<Part>) => Effect.Effect<ReadonlyArray<PartOutcome>, SqlError>
+}
 
 /** The outcome of a part whose branch row was updated and had this inbox head. */
 export const updated = (part: Part, inboxHead: number): PartOutcome =>
@@ -64,7 +66,9 @@ export const missed = (part: Part, row: BranchInfo | undefined): PartOutcome => 
     headDigest: part.head.digest,
     inboxSeen: part.inboxSeen ?? undefined
   })
-  if (row === undefined || full._tag === "InboxAdvanced") return { _tag: "Again" }
+  // Purged: the id is not used again, so that nothing this late can be stored.
+  if (row === undefined) return { _tag: "Fenced" }
+  if (full._tag === "InboxAdvanced") return { _tag: "Again" }
   if (full._tag === "AlreadyAppended") {
     // A part that lets go is stored only if the branch has no owner: a release alone moves no position.
     return part.letGo === null || row.owner === null ? { _tag: "Stored" } : { _tag: "Again" }

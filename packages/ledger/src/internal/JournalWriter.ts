@@ -8,7 +8,7 @@
 import { SqlError } from "@effect/sql/SqlError"
 import { Effect, Runtime } from "effect"
 import { Fenced, type LedgerError } from "../LedgerError.js"
-import { announcementsOf, type CommitParts, type Part, type PartOutcome, storedEntries } from "./Commit.js"
+import { announcementsOf, type Commit, type Part, type PartOutcome, storedEntries } from "./Commit.js"
 import { backoff, type Database, hostSleep } from "./Database.js"
 import { causeOf, failureKind, ledgerError } from "./SqlFailure.js"
 
@@ -47,7 +47,7 @@ export class JournalWriter {
 
   constructor(
     private readonly db: Database,
-    private readonly commit: CommitParts,
+    private readonly commit: Commit,
     private readonly runtime: Runtime.Runtime<never>,
     /** Hears which branches are not held any more. */
     private readonly onForget: (branch: string, epoch: number) => void
@@ -90,19 +90,33 @@ export class JournalWriter {
   private turn(): void {
     if (this.closed) return
     const taken = this.gather()
-    if (taken.length === 0) return
+    if (taken.length === 0) return this.schedule()
+    const unsettled = this.settleNow(taken)
+    if (unsettled.length === 0) return this.schedule()
     this.committing = true
-    Runtime.runCallback(this.runtime)(this.untilKnown(taken, 0, performance.now()), {
+    Runtime.runCallback(this.runtime)(this.untilKnown(unsettled, 0, performance.now()), {
       onExit: (exit) => {
         this.committing = false
         // Only a defect of the writer itself ends here: its branches must not hang.
         if (exit._tag === "Failure") {
           const cause = ledgerError(exit.cause, "append", this.db.name)
-          for (const { source } of taken) source.fail(cause)
+          for (const { source } of unsettled) source.fail(cause)
         }
         this.schedule()
       }
     })
+  }
+
+  /** Commits without waiting, where that is possible; returns what is not known then. */
+  private settleNow(taken: ReadonlyArray<Taken>): ReadonlyArray<Taken> {
+    let outcomes: ReadonlyArray<PartOutcome> | undefined
+    try {
+      outcomes = this.commit.now?.(taken.map(({ part }) => part))
+    } catch {
+      // Nothing was stored, or it is recognised as stored: the patient way finds out what is the matter.
+    }
+    const known = outcomes
+    return known === undefined ? taken : taken.filter((one, index) => !this.settle(one, known[index]))
   }
 
   private gather(): ReadonlyArray<Taken> {
@@ -126,7 +140,7 @@ export class JournalWriter {
   }
 
   private untilKnown(taken: ReadonlyArray<Taken>, attempt: number, since: number): Effect.Effect<void> {
-    return this.commit(taken.map(({ part }) => part)).pipe(
+    return this.commit.eventually(taken.map(({ part }) => part)).pipe(
       Effect.flatMap((outcomes) => {
         const again = taken.filter((one, index) => !this.settle(one, outcomes[index]))
         return again.length === 0 ? Effect.void : this.later(again, attempt, since)

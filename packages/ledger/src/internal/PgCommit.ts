@@ -5,7 +5,7 @@
 import type { SqlError } from "@effect/sql/SqlError"
 import { type Entry, isTerminal } from "@fermata/contract"
 import { Effect, type Scope } from "effect"
-import { announcementsOf, changesInterrupts, type CommitParts, interruptOf, missed, type Part, updated } from "./Commit.js"
+import { announcementsOf, changesInterrupts, type Commit, interruptOf, missed, type Part, updated } from "./Commit.js"
 import { channel, type Database } from "./Database.js"
 import { encodeAnnouncement } from "./Hub.js"
 import { keptConnection, type PgConnection } from "./PgConnection.js"
@@ -140,8 +140,8 @@ const interruptColumns = (
 const needsMore = (part: Part): boolean =>
   part.letGo !== null || part.entries.some(changesInterrupts) || part.conditional.some(changesInterrupts)
 
-export const makePgCommit = (db: Database): Effect.Effect<CommitParts, never, Scope.Scope> =>
-  Effect.map(keptConnection(db), ({ use }): CommitParts => {
+export const makePgCommit = (db: Database): Effect.Effect<Commit, never, Scope.Scope> =>
+  Effect.map(keptConnection(db), ({ use }): Commit => {
     const store = (connection: PgConnection, parts: ReadonlyArray<Part>) =>
       Effect.gen(function* () {
         const rows = rowsOf(parts)
@@ -163,7 +163,7 @@ export const makePgCommit = (db: Database): Effect.Effect<CommitParts, never, Sc
           return inboxHead === undefined ? missed(part, stored.get(part.branch as Entry["branch"])) : updated(part, inboxHead)
         })
       })
-    return (parts) => use((connection) => store(connection, parts))
+    return { eventually: (parts) => use((connection) => store(connection, parts)) }
   })
 
 const readBranches = (connection: PgConnection, parts: ReadonlyArray<Part>): Effect.Effect<ReadonlyArray<ReturnType<typeof branchOfRow>>, SqlError> =>

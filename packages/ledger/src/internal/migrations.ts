@@ -16,10 +16,11 @@ export const isIndexedKind = `kind IN (${indexedKinds.map((kind) => `'${kind}'`)
 
 /** What the dialects say differently. */
 const dialectOf = (dialect: "sqlite" | "pg") => {
-  // Rows are found by their primary key only, so SQLite keeps them in it.
-  const table = (name: string, columns: string, fillFactor?: number) =>
+  // SQLite keeps rows in their primary key, but for a log, which it appends at its end: a commit that serves many
+  // branches then writes few pages.
+  const table = (name: string, columns: string, { fillFactor, log = false }: { fillFactor?: number; log?: boolean } = {}) =>
     dialect === "sqlite"
-      ? `CREATE TABLE ${name} (${columns}) STRICT, WITHOUT ROWID`
+      ? `CREATE TABLE ${name} (${columns}) STRICT${log ? "" : ", WITHOUT ROWID"}`
       : // Ids compare by code unit, as on SQLite, whatever the database's collation.
         `CREATE TABLE ${name} (${columns.replaceAll("TEXT", 'TEXT COLLATE "C"')})${fillFactor === undefined ? "" : ` WITH (fillfactor = ${fillFactor})`}`
   /** `condition` is over OLD; `undefined` refuses always. */
@@ -69,7 +70,7 @@ const foundation = (dialect: "sqlite" | "pg"): ReadonlyArray<string> => {
        epoch ${int} NOT NULL, owner TEXT, ready_at ${int}, inbox_head ${int} NOT NULL DEFAULT 0, problem TEXT,
        created_at ${int} NOT NULL`,
       // Appends change no indexed column: room on the page keeps their updates in it.
-      60
+      { fillFactor: 60 }
     ),
     // LV: a claim looks at due rows only; a branch that waits for an answer is in neither index.
     `CREATE INDEX fermata_branches_claimable ON fermata_branches (definition, ready_at) WHERE owner IS NULL AND ready_at IS NOT NULL`,
@@ -80,7 +81,8 @@ const foundation = (dialect: "sqlite" | "pg"): ReadonlyArray<string> => {
     table(
       "fermata_journal",
       `branch_id TEXT NOT NULL, seq ${int} NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, payload TEXT NOT NULL,
-       epoch ${int} NOT NULL, at ${int} NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (branch_id, seq)`
+       epoch ${int} NOT NULL, at ${int} NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (branch_id, seq)`,
+      { log: true }
     ),
     `CREATE INDEX fermata_journal_keys ON fermata_journal (branch_id, key) WHERE ${isIndexedKind}`,
     table(
