@@ -67,7 +67,11 @@ export const CorruptJournal = Schema.TaggedStruct("CorruptJournal", { table: Sch
 export const OtherProblem = Schema.TaggedStruct("OtherProblem", { message: Schema.String, stored: Schema.Unknown })
 
 /** Why a branch is stuck; `message` says it to people, and what to do. */
+/** The runtime itself failed on this branch; others go on. */
+export const EngineFailed = Schema.TaggedStruct("EngineFailed", { ...branchSeq, message: Schema.String })
+
 export const Problem = Schema.Union(
+  EngineFailed,
   UndeclaredAsync,
   NonDeterminism,
   Runaway,

@@ -25,6 +25,7 @@ import { Duration, Effect, Layer, type Runtime, Schema } from "effect"
 import * as Client from "./Client.js"
 import * as Worker from "./Worker.js"
 import { checkEveryPrefix } from "./internal/Replay.js"
+import type { HandlerOf } from "./SideEffect.js"
 import type * as Workflow from "./Workflow.js"
 
 export * as CrashPoint from "./internal/CrashPoint.js"
@@ -68,12 +69,16 @@ export class ReplayDiverged extends Schema.TaggedError<ReplayDiverged>("fermata/
 export const replayCheck = <N extends string, I, A, E, R>(
   workflow: Workflow.Workflow<N, I, A, E, R>,
   branch: BranchId
-): Effect.Effect<void, ReplayDiverged | RunNotFound | RunPurged | CorruptJournal | LedgerError, Ledger | R> =>
+): Effect.Effect<
+  void,
+  ReplayDiverged | RunNotFound | RunPurged | CorruptJournal | LedgerError,
+  Ledger | Exclude<R, HandlerOf<string>>
+> =>
   Effect.gen(function* () {
     const ledger = yield* Ledger
     const history = yield* ledger.history(branch)
-    const runtime = yield* Effect.runtime<R>()
-    // A replay uses the workflow's pure services only, which are in R.
+    const runtime = yield* Effect.runtime<Exclude<R, HandlerOf<string>>>()
+    // A replay uses the workflow's pure services only, which are in R without the handlers.
     const found = yield* checkEveryPrefix(
       workflow as unknown as Workflow.Any,
       history,

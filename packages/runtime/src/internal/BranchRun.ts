@@ -16,16 +16,7 @@ import {
   Recovery,
   runOf
 } from "@fermata/contract"
-import {
-  type BranchJournal,
-  type Claim,
-  type Fenced,
-  type InboxRow,
-  type Ledger,
-  type LedgerError,
-  LedgerUnavailable,
-  type Release
-} from "@fermata/ledger"
+import { type BranchJournal, type Claim, type InboxRow, type Ledger, type Release } from "@fermata/ledger"
 import { Cause, Effect, Either, Exit, type Fiber, Option, Runtime, type Scope } from "effect"
 import type * as Interrupt from "../Interrupt.js"
 import type * as Node from "../Node.js"
@@ -124,6 +115,8 @@ export class BranchRun {
   /** An asynchronous operation of the journal is under way. */
   private busy = false
   private pumping = false
+  /** More was given out than the disk has taken: delivery pauses. */
+  private congested = false
   private live = false
   private closing = false
   private stopping = false
@@ -172,7 +165,7 @@ export class BranchRun {
   /** Position and digest of what is in memory: valid as a cache while the branch's row has the same. */
   get head(): { readonly seq: number; readonly digest: string } | undefined {
     const journal = this.journal
-    return journal === undefined ? undefined : { seq: journal.head, digest: journal.headDigest }
+    return journal === undefined || this.gone ? undefined : { seq: journal.head, digest: journal.headDigest }
   }
 
   /** Begins: replays what there is, then goes live. */
@@ -232,8 +225,12 @@ export class BranchRun {
     })
   }
 
-  private lose(_cause: Fenced | LedgerError): void {
+  /** Why the branch was lost, for the worker's log. */
+  lostTo: unknown
+
+  private lose(cause: unknown): void {
     if (this.gone) return
+    this.lostTo = cause
     this.evict()
     this.host.onRest(this, "lost")
   }
@@ -247,31 +244,42 @@ export class BranchRun {
     this.pump()
   }
 
+  /** Nothing is under way that the next job would have to wait for. */
+  private get free(): boolean {
+    return !this.busy && !this.congested && !this.root.active
+  }
+
+  /** A job's own failure is this branch's: others go on. */
+  private handle(job: (() => void) | undefined): void {
+    try {
+      job?.()
+    } catch (error) {
+      if (this.journal?.lost === true) return this.lose(error)
+      this.fail({
+        _tag: "EngineFailed",
+        seq: this.recovery.head,
+        message: `After position ${this.recovery.head} of ${this.branch} the runtime failed: ${error instanceof Error ? error.message : String(error)}`
+      })
+    }
+  }
+
   private pump(): void {
-    if (this.pumping || this.busy || this.root.active || this.parked) return
+    if (this.pumping || !this.free || this.parked) return
     this.pumping = true
     const deadline = performance.now() + turn
     let handled = 0
-    while (this.next < this.mailbox.length && !this.busy && !this.root.active && !this.gone) {
+    while (this.next < this.mailbox.length && this.free && !this.gone) {
       const job = this.mailbox[this.next++]
       if (this.next === this.mailbox.length || this.next > 1024) {
         this.mailbox.splice(0, this.next)
         this.next = 0
       }
-      job?.()
+      this.handle(job)
       if ((++handled & 15) === 0 && performance.now() > deadline) {
         this.pumping = false
         setImmediate(() => {
           // A branch that always has something to do still hears what comes from outside.
-          if (
-            this.inboxDirty &&
-            this.live &&
-            !this.busy &&
-            !this.root.active &&
-            !this.closing &&
-            !this.stopping &&
-            !this.gone
-          ) {
+          if (this.inboxDirty && this.live && this.free && !this.closing && !this.stopping && !this.gone) {
             this.readInbox(() => undefined)
           }
           this.pump()
@@ -280,7 +288,7 @@ export class BranchRun {
       }
     }
     this.pumping = false
-    if (!this.gone && !this.busy && !this.root.active && this.mailbox.length === 0) this.rest()
+    if (!this.gone && this.free && this.mailbox.length === 0) this.rest()
   }
 
   /** Runs a journal operation with the mailbox held; whatever it says is handled first. */
@@ -310,9 +318,9 @@ export class BranchRun {
     this.weight += entryDraft.payload.length >> 3
     if (entry.seq - journal.durable > maxVolatile) {
       // Backpressure: memory does not grow faster than the disk writes.
-      this.busy = true
+      this.congested = true
       journal.onDurable(entry.seq - (maxVolatile >> 1), () => {
-        this.busy = false
+        this.congested = false
         this.pump()
       })
     }
@@ -337,11 +345,13 @@ export class BranchRun {
     outcome: (
       exit: { readonly _tag: "Success"; readonly value: A } | { readonly _tag: "Failure"; readonly error: E }
     ) => EntryDraft,
-    then: (exit: Exit.Exit<Entry, unknown>) => void
+    then: (exit: Exit.Exit<Entry, unknown> | undefined) => void,
+    refused: () => boolean
   ): void {
     this.post(() => {
       const journal = this.journal
       if (journal === undefined) return
+      if (refused()) return then(undefined)
       this.hold(journal.transact(body, outcome), (exit) => {
         if (Exit.isSuccess(exit)) this.recovery.apply(exit.value)
         then(exit)
@@ -653,7 +663,9 @@ export class BranchRun {
   }
 
   private foreign(): void {
-    if (this.gone || this.parked) return
+    if (this.gone) return
+    // Its continuation is lost here: whoever takes the branch up again replays it, and meets the same wait.
+    if (this.parked) return this.evict()
     this.fail({
       _tag: "UndeclaredAsync",
       seq: this.recovery.head,
@@ -670,6 +682,7 @@ export class BranchRun {
     this.started = []
     this.withdrawn = []
     for (const key of withdrawn) this.steps.get(key)?.interrupt()
+    if (this.stopping) return
     for (const command of started) if (this.commands.get(command.key) === command) this.run(command)
     this.armTimers()
     if (this.exit !== undefined) this.close()
@@ -762,7 +775,7 @@ export class BranchRun {
       }
       const error = Option.getOrUndefined(Cause.failureOption(exit.cause))
       if (error?._tag === "InboxAdvanced") return this.readInbox(again)
-      this.lose(error ?? unavailable(this.host.ledger, "append", exit.cause))
+      this.lose(error ?? exit.cause)
     })
   }
 
@@ -781,7 +794,7 @@ export class BranchRun {
             message: error.message
           })
         }
-        return this.lose(error ?? unavailable(this.host.ledger, "read inbox", exit.cause))
+        return this.lose(error ?? exit.cause)
       }
       // Accepted in this order, and before whatever is still in the mailbox.
       const jobs = exit.value.map((row) => () => this.move(row))
@@ -882,7 +895,7 @@ export class BranchRun {
         this.inboxDirty = true
         return
       }
-      this.lose(error ?? unavailable(this.host.ledger, "release", exit.cause))
+      this.lose(error ?? exit.cause)
     })
   }
 
@@ -968,6 +981,3 @@ export class BranchRun {
     this.shutdown()
   }
 }
-
-const unavailable = (ledger: Pick<Ledger, "database">, operation: string, cause: Cause.Cause<unknown>): LedgerError =>
-  new LedgerUnavailable({ reason: "failed", database: ledger.database, operation, detail: Cause.pretty(cause) })

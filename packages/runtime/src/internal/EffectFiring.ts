@@ -310,18 +310,20 @@ export class EffectFiring implements StepScope {
     return Effect.uninterruptible(
       CrashPoint.reach("before-intent", key).pipe(
         Effect.zipRight(
-          this.step.wait<Exit.Exit<unknown, unknown>>((resume) =>
+          this.step.wait<Exit.Exit<unknown, unknown> | undefined>((resume) =>
             branch.transact(
               Effect.provide(body, runtime),
               (exit) =>
                 exit._tag === "Success"
                   ? draft.effectSucceeded(key, id, encodeOr(success, exit.value), "transaction")
                   : draft.effectFailed(key, id, encodeOr(failure, exit.error), "transaction"),
-              resume
+              resume,
+              () => this.step.isStopped
             )
           )
         ),
         Effect.flatMap((exit): Outcome => {
+          if (exit === undefined) return Effect.die(stopped)
           if (Exit.isFailure(exit)) return Effect.failCause(Cause.die(Cause.squash(exit.cause)))
           const recorded = branch.recovery.effects.get(key)
           return recorded === undefined ? Effect.die(stopped) : this.serve(effect, recorded)

@@ -1,0 +1,222 @@
+/**
+ * A worker from registration to the loss of its lease (or the end of its scope): claims branches, runs them, hands them
+ * what comes from outside, and lets go of those that rest.
+ */
+import type { BranchId } from "@fermata/contract"
+import type { Announcement, BranchInfo, Claim, CorruptJournal, Ledger, LedgerError } from "@fermata/ledger"
+import { Cause, Deferred, Duration, Effect, Exit, type Runtime, type Scope } from "effect"
+import type * as Workflow from "../Workflow.js"
+import { type BranchHost, BranchRun, type Rest } from "./BranchRun.js"
+import * as ProcessTable from "./ProcessTable.js"
+
+/** What every session of one worker shares. */
+export interface SessionOptions {
+  readonly ledger: Ledger
+  readonly runtime: Runtime.Runtime<never>
+  readonly workflows: ReadonlyMap<string, Workflow.Any>
+  /** Milliseconds. */
+  readonly lease: number
+  readonly poll: number
+  readonly concurrency: number
+  readonly residentBranches: number
+  readonly residentBytes: number
+  /** `once` firings under way in this process, whichever session began them. */
+  readonly firing: Set<string>
+}
+
+export interface Session {
+  readonly worker: string
+  readonly running: () => number
+  /** Ends when the lease is lost. */
+  readonly lost: Effect.Effect<void>
+}
+
+/** The most branches that one claim takes: others are served too. */
+const claimAtMost = 200
+
+const definitionOf = (branch: BranchInfo): string => `${branch.workflow}@${branch.version}`
+
+/** Begins a session; the scope's end lets go of its branches. */
+export const open = (options: SessionOptions): Effect.Effect<Session, LedgerError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { ledger, workflows } = options
+    const definitions = [...workflows.keys()]
+    const running = new Map<BranchId, BranchRun>()
+    const resident = new Map<BranchId, BranchRun>()
+    const emptied = yield* Deferred.make<void>()
+    let residentBytes = 0
+    let stopping = false
+    let signal = yield* Deferred.make<void>()
+
+    const wake = (): void => Deferred.unsafeDone(signal, Exit.void)
+
+    const keepWarm = (run: BranchRun): void => {
+      resident.set(run.branch, run)
+      residentBytes += run.weight
+      for (const [branch] of resident) {
+        if (resident.size <= options.residentBranches && residentBytes <= options.residentBytes) break
+        forget(branch)
+      }
+    }
+
+    const takeWarm = (branch: BranchId): BranchRun | undefined => {
+      const run = resident.get(branch)
+      if (run === undefined) return undefined
+      resident.delete(branch)
+      residentBytes -= run.weight
+      return run
+    }
+
+    const forget = (branch: BranchId): void => takeWarm(branch)?.evict()
+
+    const onRest = (run: BranchRun, rest: Rest): void => {
+      if (running.get(run.branch) === run) running.delete(run.branch)
+      if (rest === "parked" && !stopping) keepWarm(run)
+      else if (rest === "parked") run.evict()
+      if (stopping && running.size === 0) Deferred.unsafeDone(emptied, Exit.void)
+      wake()
+    }
+
+    const place = yield* ProcessTable.self
+    const lease = yield* ledger.register({ lease: options.lease, place, look: ProcessTable.sight })
+    const { worker } = lease
+    const host: BranchHost = { ledger, worker, runtime: options.runtime, firing: options.firing, onRest }
+
+    const refuse = (claim: Claim, error: CorruptJournal) =>
+      Effect.zipRight(
+        Effect.logError(error.message),
+        Effect.ignore(
+          ledger.open(claim).release(
+            {
+              _tag: "Stuck",
+              problem: JSON.stringify([{ _tag: "CorruptJournal", table: error.table, message: error.message }])
+            },
+            { inboxSeen: claim.branch.inboxHead }
+          )
+        )
+      )
+
+    const begin = (claim: Claim): Effect.Effect<void, LedgerError> => {
+      const { branch, head, headDigest } = claim.branch
+      const workflow = workflows.get(definitionOf(claim.branch))
+      if (workflow === undefined) return Effect.void
+      const warm = takeWarm(branch)
+      if (warm?.head?.seq === head && warm.head.digest === headDigest) {
+        return Effect.sync(() => {
+          running.set(branch, warm)
+          warm.reattach(claim)
+        })
+      }
+      warm?.evict()
+      return ledger.history(branch).pipe(
+        Effect.flatMap((history) =>
+          Effect.sync(() => {
+            const run = new BranchRun(host, workflow, claim, history.entries)
+            running.set(branch, run)
+            run.start()
+          })
+        ),
+        Effect.catchTags({
+          // Purged between the claim and now: there is nothing to run.
+          RunNotFound: () => Effect.void,
+          RunPurged: () => Effect.void,
+          CorruptJournal: (error) => refuse(claim, error)
+        })
+      )
+    }
+
+    const claimSome = Effect.gen(function* () {
+      for (;;) {
+        const room = Math.min(options.concurrency - running.size, claimAtMost)
+        if (room <= 0 || stopping) return
+        const claims = yield* ledger.claim({ worker, definitions, limit: room })
+        for (const claim of claims) yield* begin(claim)
+        if (claims.length < room) return
+      }
+    })
+
+    /** Compares what the database says is ours with what is in memory: unseen inboxes, and branches that nobody runs. */
+    const lookAtOwned = Effect.gen(function* () {
+      const owned = yield* ledger.ownedInboxHeads(worker)
+      for (const { branch, epoch, inboxHead } of owned) {
+        const run = running.get(branch)
+        if (run === undefined) yield* ledger.disown(branch, epoch)
+        else if (run.inboxBehind(inboxHead)) run.inboxChanged()
+      }
+    })
+
+    /** What fails is tried again: by the next turn of the loop at the latest. */
+    const attempt = <E>(what: string, effect: Effect.Effect<void, E>): Effect.Effect<void> =>
+      Effect.catchAllCause(effect, (cause) =>
+        Cause.isInterruptedOnly(cause)
+          ? Effect.failCause(cause as Cause.Cause<never>)
+          : Effect.logWarning(`Worker ${worker}: ${what} failed; it is tried again`, cause)
+      )
+
+    let unheard = true
+    let lookedAt = Number.NEGATIVE_INFINITY
+    const listen = (announcement: Announcement): void => {
+      switch (announcement._tag) {
+        case "Ready":
+          return wake()
+        case "Inbox":
+          return running.get(announcement.branch)?.inboxChanged()
+        case "Anything":
+          unheard = true
+          return wake()
+        case "Changed":
+          return
+      }
+    }
+    yield* Effect.acquireRelease(
+      Effect.sync(() => ledger.subscribe(listen)),
+      (stop) => Effect.sync(stop)
+    )
+
+    const turn = Effect.gen(function* () {
+      // The signal is renewed before looking, so that what comes while looking is not lost (LV).
+      const fresh = yield* Deferred.make<void>()
+      signal = fresh
+      yield* attempt("claiming branches", claimSome)
+      if (unheard || ledger.unsafeNow() - lookedAt >= options.poll) {
+        unheard = false
+        lookedAt = ledger.unsafeNow()
+        yield* attempt("looking at owned branches", lookAtOwned)
+      }
+      const due = yield* Effect.orElseSucceed(ledger.nextWake(definitions), () => undefined)
+      // Computed where the sleep begins: a clock that was moved in between must not make it longer.
+      const doze = Effect.suspend(() => {
+        const full = running.size >= options.concurrency
+        const left = due === undefined || full ? options.poll : due - ledger.unsafeNow()
+        return Effect.sleep(Duration.millis(Math.max(0, Math.min(options.poll, left))))
+      })
+      yield* Effect.raceFirst(Deferred.await(fresh), doze)
+    })
+
+    yield* Effect.addFinalizer(() =>
+      Effect.suspend(() => {
+        for (const branch of [...resident.keys()]) forget(branch)
+        for (const run of [...running.values()]) run.shutdown()
+        return running.size > 0 ? Deferred.await(emptied) : Effect.void
+      })
+    )
+    // Stuck branches may meet corrected code now.
+    yield* attempt("freeing stuck branches", Effect.asVoid(ledger.unstick({ definitions })))
+    yield* Effect.forkScoped(Effect.forever(turn))
+    yield* Effect.addFinalizer(() =>
+      Effect.sync(() => {
+        stopping = true
+      })
+    )
+
+    const lost = Effect.zipRight(
+      lease.lost,
+      Effect.sync(() => {
+        // Others have the branches: nothing of what is in memory may be used.
+        stopping = true
+        for (const run of [...running.values()]) run.evict()
+        running.clear()
+      })
+    )
+    return { worker, running: () => running.size, lost }
+  })
