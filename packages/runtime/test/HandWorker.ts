@@ -39,7 +39,9 @@ export const handWorker: Effect.Effect<HandWorker, never, Ledger | Scope.Scope> 
     take: (definition) =>
       Effect.orDie(
         Effect.flatMap(ledger.claim({ worker, definitions: [definition], limit: 1 }), ([claim]) =>
-          claim === undefined ? Effect.dieMessage(`nothing of ${definition} wants a worker`) : Effect.sync(() => ledger.open(claim))
+          claim === undefined
+            ? Effect.dieMessage(`nothing of ${definition} wants a worker`)
+            : Effect.sync(() => ledger.open(claim))
         )
       ),
     end: (journal, kind, payload, inboxSeen = 0) =>

@@ -13,10 +13,14 @@ const errors = (source: string): ReadonlyArray<{ readonly marker: number; readon
   const lines = source.split("\n")
   const markers = lines.flatMap((line, index) => (marker.test(line) ? [index] : []))
   const bare = lines.map((line) => line.replace("@ts-expect-error", "")).join("\n")
-  const config = ts.getParsedCommandLineOfConfigFile(resolve(root, "tsconfig.tests.json"), {}, {
-    ...ts.sys,
-    onUnRecoverableConfigFileDiagnostic: (diagnostic) => assert.fail(String(diagnostic.messageText))
-  })
+  const config = ts.getParsedCommandLineOfConfigFile(
+    resolve(root, "tsconfig.tests.json"),
+    {},
+    {
+      ...ts.sys,
+      onUnRecoverableConfigFileDiagnostic: (diagnostic) => assert.fail(String(diagnostic.messageText))
+    }
+  )
   assert.isDefined(config)
   const host = ts.createCompilerHost(config.options)
   const read = host.getSourceFile.bind(host)
@@ -55,6 +59,9 @@ describe("programs that break a rule do not compile, and the message says which"
 
   it("reports nothing else", () => {
     const markers = new Set(expected.map(({ line }) => line))
-    assert.deepStrictEqual(found.filter((error) => !markers.has(error.marker)), [])
+    assert.deepStrictEqual(
+      found.filter((error) => !markers.has(error.marker)),
+      []
+    )
   })
 })

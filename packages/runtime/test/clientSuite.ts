@@ -34,7 +34,8 @@ const includes = (actual: unknown, expected: object): void =>
 const refusal = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<E, never, R> =>
   Effect.flatMap(Effect.exit(effect), (exit) =>
     Exit.match(exit, {
-      onFailure: (cause) => Option.match(Cause.failureOption(cause), { onNone: () => Effect.die(cause), onSome: Effect.succeed }),
+      onFailure: (cause) =>
+        Option.match(Cause.failureOption(cause), { onNone: () => Effect.die(cause), onSome: Effect.succeed }),
       onSuccess: (value) => Effect.dieMessage(`expected a refusal, got ${JSON.stringify(value)}`)
     })
   )
@@ -132,7 +133,10 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
           ]
           for (const [input, path] of bad) {
             const { issues, message } = yield* refusedAs("InvalidValue", client.start(Loose, input, { run: "r" }))
-            assert.isTrue(issues.some((issue) => issue.startsWith(path)), `${issues.join()} at ${path}`)
+            assert.isTrue(
+              issues.some((issue) => issue.startsWith(path)),
+              `${issues.join()} at ${path}`
+            )
             assert.include(message, "workflow loose")
           }
           // The types were forced.
@@ -144,7 +148,10 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
           ]
           for (const [input, path] of typed) {
             const { issues } = yield* refusedAs("InvalidValue", client.start(Pay, input as typeof order, { run: "r" }))
-            assert.isTrue(issues.some((issue) => issue.startsWith(path)), `${issues.join()} at ${path}`)
+            assert.isTrue(
+              issues.some((issue) => issue.startsWith(path)),
+              `${issues.join()} at ${path}`
+            )
           }
           assert.strictEqual((yield* refusal(client.describe("r")))._tag, "RunNotFound")
           const { maxPayload } = yield* Ledger
@@ -160,7 +167,11 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
           const client = yield* Client.Client
           const worker = yield* handWorker
           const run = yield* client.start(Pay, order)
-          const waiting = yield* Effect.forkAll([client.result(Pay, run), client.result(Pay, run.run), client.result(Pay, run.branch)])
+          const waiting = yield* Effect.forkAll([
+            client.result(Pay, run),
+            client.result(Pay, run.run),
+            client.result(Pay, run.branch)
+          ])
           const journal = yield* worker.take(definition)
           yield* worker.end(journal, "run.completed", { value: noon.toISOString() })
           same(yield* Fiber.join(waiting), [noon, noon, noon])
@@ -191,32 +202,38 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
           yield* worker.end(yield* worker.take(definition), "run.cancelled", { reason: "too late" })
           const cancelled = yield* refusedAs("RunCancelled", client.result(Pay, "cancelled"))
           assert.strictEqual(cancelled.reason, "too late")
-          for (const [run, status] of [["failed", "failed"], ["died", "failed"], ["cancelled", "cancelled"]] as const) {
+          for (const [run, status] of [
+            ["failed", "failed"],
+            ["died", "failed"],
+            ["cancelled", "cancelled"]
+          ] as const) {
             const description = yield* client.describe(run)
             same([description.status, description.waitingFor], [status, []])
           }
         }).pipe(Effect.provide(plane))
       )
 
-      it.scoped("refuses another workflow's run, an unknown run, a purged one, and an outcome that is none any more", () =>
-        Effect.gen(function* () {
-          const client = yield* Client.Client
-          const worker = yield* handWorker
-          yield* client.start(Pay, order, { run: "r" })
-          const wrong = yield* refusedAs("WrongWorkflow", client.result(Other, "r"))
-          includes(wrong, { asked: "other", stored: "pay" })
-          assert.strictEqual((yield* refusedAs("RunNotFound", client.result(Pay, "s"))).id, "s/main")
-          yield* worker.end(yield* worker.take(definition), "run.completed", { value: "not a date" })
-          const invalid = yield* refusedAs("InvalidValue", client.result(Pay, "r"))
-          assert.include(invalid.message, "stored success of workflow pay@1")
-          yield* client.purge("r")
-          assert.strictEqual((yield* refusal(client.result(Pay, "r")))._tag, "RunPurged")
-          assert.strictEqual((yield* refusal(client.start(Pay, order, { run: "r" })))._tag, "RunPurged")
-        }).pipe(Effect.provide(plane))
+      it.scoped(
+        "refuses another workflow's run, an unknown run, a purged one, and an outcome that is none any more",
+        () =>
+          Effect.gen(function* () {
+            const client = yield* Client.Client
+            const worker = yield* handWorker
+            yield* client.start(Pay, order, { run: "r" })
+            const wrong = yield* refusedAs("WrongWorkflow", client.result(Other, "r"))
+            includes(wrong, { asked: "other", stored: "pay" })
+            assert.strictEqual((yield* refusedAs("RunNotFound", client.result(Pay, "s"))).id, "s/main")
+            yield* worker.end(yield* worker.take(definition), "run.completed", { value: "not a date" })
+            const invalid = yield* refusedAs("InvalidValue", client.result(Pay, "r"))
+            assert.include(invalid.message, "stored success of workflow pay@1")
+            yield* client.purge("r")
+            assert.strictEqual((yield* refusal(client.result(Pay, "r")))._tag, "RunPurged")
+            assert.strictEqual((yield* refusal(client.start(Pay, order, { run: "r" })))._tag, "RunPurged")
+          }).pipe(Effect.provide(plane))
       )
     })
 
-    describe("describe", () => {
+    describe("how a branch stands", () => {
       it.scoped("names what a branch waits for: a worker, an answer, a time, an operator, nothing", () =>
         Effect.gen(function* () {
           const client = yield* Client.Client
@@ -239,7 +256,13 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
             { _tag: "Time", at: due }
           ])
 
-          yield* client.resume(Approval, { branch: run.branch, interrupt: "approval#1", value: 1, deliveryId: "d", intent: "retry" })
+          yield* client.resume(Approval, {
+            branch: run.branch,
+            interrupt: "approval#1",
+            value: 1,
+            deliveryId: "d",
+            intent: "retry"
+          })
           assert.strictEqual((yield* client.describe(run)).status, "ready")
           const problem = { _tag: "UndeclaredAsync", seq: 2, message: "put it in a node" } as const
           const next = yield* worker.take(definition)
@@ -378,12 +401,12 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
         Effect.gen(function* () {
           const { branch, client, interrupt } = yield* parked("r")
           const to = { branch, interrupt, value: 1, deliveryId: "d", intent: "retry" } as const
-          const other = yield* refusedAs(
-            "UnknownInterrupt",
-            client.resume(Amount, { ...to, value: { cents: 1 } })
-          )
+          const other = yield* refusedAs("UnknownInterrupt", client.resume(Amount, { ...to, value: { cents: 1 } }))
           same(other.open, ["approval#1"])
-          assert.strictEqual((yield* refusal(client.resume(Approval, { ...to, branch: "s/main" })))._tag, "UnknownInterrupt")
+          assert.strictEqual(
+            (yield* refusal(client.resume(Approval, { ...to, branch: "s/main" })))._tag,
+            "UnknownInterrupt"
+          )
           for (const wrong of [{ branch: "r" }, { interrupt: "" }, { deliveryId: "a\u0000" }]) {
             assert.strictEqual((yield* refusal(client.resume(Approval, { ...to, ...wrong })))._tag, "InvalidId")
           }
@@ -431,7 +454,10 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
           includes(yield* fork(1), { branch: "r/f", seq: 1, created: true })
           includes(yield* fork(1), { branch: "r/f", created: false })
           assert.strictEqual((yield* refusal(fork(seq)))._tag, "ForkIdReused")
-          same((yield* client.history("r/f")).map(({ kind }) => kind), ["run.started"])
+          same(
+            (yield* client.history("r/f")).map(({ kind }) => kind),
+            ["run.started"]
+          )
         }).pipe(Effect.provide(plane))
       )
 
@@ -441,7 +467,11 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
           const worker = yield* handWorker
           const { branch } = yield* client.start(Pay, order, { run: "r" })
           const journal = yield* worker.take(definition)
-          const seq = yield* append(journal, "step.succeeded", "assess#1", { node: "assess", input: "digest", value: 1 })
+          const seq = yield* append(journal, "step.succeeded", "assess#1", {
+            node: "assess",
+            input: "digest",
+            value: 1
+          })
           const edit = (forkId: string, value: number, step = "assess#1") =>
             client.forkWithOutcome(assess, { branch, step, forkId, outcome: { _tag: "Success", value } })
           assert.strictEqual((yield* refusal(edit("f", "1" as never)))._tag, "InvalidValue")
@@ -470,13 +500,32 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
           const { branch } = yield* client.start(Pay, order, { run: "r" })
           const journal = yield* worker.take(definition)
           const key = "r/main|pay#1|1"
-          const identity = { step: "pay#1", position: "1", try: 0, attempt: 1, effect: "charge", delivery: "once", input: "digest" } as const
-          yield* append(journal, "effect.intended", key, { ...identity, value: order, worker: "w", fireBefore: 0, timeLimit: 1 })
+          const identity = {
+            step: "pay#1",
+            position: "1",
+            try: 0,
+            attempt: 1,
+            effect: "charge",
+            delivery: "once",
+            input: "digest"
+          } as const
+          yield* append(journal, "effect.intended", key, {
+            ...identity,
+            value: order,
+            worker: "w",
+            fireBefore: 0,
+            timeLimit: 1
+          })
           const settle = (settlement: Client.Settlement<Date, TooPoor>, at = key, of: string = branch) =>
             client.settle(Charge, { branch: of, key: at, settlement })
           const invalid = yield* refusedAs("InvalidValue", settle({ _tag: "Happened", value: new Date(NaN) }))
           assert.include(invalid.message, "success of side effect charge")
-          for (const [at, of] of [["r/main|pay#1|2", branch], ["\0", branch], [key, "s/main"], [key, "r"]] as const) {
+          for (const [at, of] of [
+            ["r/main|pay#1|2", branch],
+            ["\0", branch],
+            [key, "s/main"],
+            [key, "r"]
+          ] as const) {
             assert.strictEqual((yield* refusal(settle({ _tag: "DidNotHappen" }, at, of)))._tag, "UnknownEffect")
           }
           assert.strictEqual(yield* settle({ _tag: "Happened", value: noon }), "Accepted")
@@ -495,11 +544,11 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
           const worker = yield* handWorker
           const ledger = yield* Ledger
           const run = yield* client.start(Pay, order, { run: "r" })
-          assert.strictEqual(yield* client.cancel(run, { reason: "no\u0000 \ud800 \"longer\"" }), "Accepted")
+          assert.strictEqual(yield* client.cancel(run, { reason: 'no\u0000 \ud800 "longer"' }), "Accepted")
           assert.strictEqual(yield* client.cancel("r"), "Duplicate")
           const [row] = yield* ledger.inbox(run.branch, 0)
           // A reason is for people to read: half a character is replaced.
-          same(JSON.parse(row?.payload ?? ""), { reason: "no\u0000 \ufffd \"longer\"" })
+          same(JSON.parse(row?.payload ?? ""), { reason: 'no\u0000 \ufffd "longer"' })
           yield* worker.end(yield* worker.take(definition), "run.cancelled", { reason: null }, 1)
           assert.strictEqual(yield* client.cancel(yield* client.start(Pay, order, { run: "r" })), "Duplicate")
           yield* client.start(Pay, order, { run: "s" })
@@ -538,7 +587,7 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
           yield* client.start(Other, order, { run: "z" })
 
           const listed: Array<string> = []
-          for (let after: RunId | undefined; ; ) {
+          for (let after: RunId | undefined; ;) {
             const page = yield* client.list({ workflow: "pay", limit: 2, ...(after === undefined ? {} : { after }) })
             listed.push(...page.map(({ run }) => run))
             for (const { waitingFor } of page) {
@@ -548,13 +597,16 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
             if (page.length < 2) break
           }
           same(listed.toSorted(), runs)
-          same((yield* client.list({ workflow: "other" })).map(({ run }) => run), ["z"])
+          same(
+            (yield* client.list({ workflow: "other" })).map(({ run }) => run),
+            ["z"]
+          )
           same(yield* client.list({ workflow: "a\0" }), [])
           assert.strictEqual((yield* client.list({ status: "waiting" })).length, 5)
           assert.strictEqual((yield* client.list({ limit: 0 })).length, 1)
 
           const asked: Array<string> = []
-          for (let after: Client.Pending | undefined; ; ) {
+          for (let after: Client.Pending | undefined; ;) {
             const page = yield* client.pendingInterrupts({ limit: 2, ...(after === undefined ? {} : { after }) })
             asked.push(...page.map(({ run }) => run))
             after = page.at(-1)

@@ -12,7 +12,9 @@ class Declined extends Schema.TaggedError<Declined>()("Declined", {}) {}
 const Mail = SideEffect.make("mail/send", { delivery: Delivery.keyed, input: Schema.String, error: Declined })
 const Approval = Interrupt.make("approval", { payload: Schema.String, answer: Schema.Boolean })
 const notify = Node.make("notify", { input: Schema.String, effects: [Mail], error: Declined }, (text) => Mail(text))
-const declared = Workflow.make("declared", { version: "1", input: Schema.String, error: Declined }, (text) => notify(text))
+const declared = Workflow.make("declared", { version: "1", input: Schema.String, error: Declined }, (text) =>
+  notify(text)
+)
 
 // ── Nodes ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -46,7 +48,7 @@ export const serviceInWorkflow = Workflow.make("w", { version: "1" }, () => Effe
 export const undeclaredErrorOfWorkflow = Workflow.make("w", { version: "1" }, () => notify("a"))
 
 // @ts-expect-error Type 'boolean' is not assignable to type 'string'
-export const wrongSuccessOfWorkflow = Workflow.make("w", { version: "1", success: Schema.String }, () => Approval("sure?"))
+export const wrongSuccess = Workflow.make("w", { version: "1", success: Schema.String }, () => Approval("sure?"))
 
 // @ts-expect-error Property 'version' is missing
 export const unversioned = Workflow.make("w", {}, () => Effect.void)
@@ -56,8 +58,9 @@ export const unversioned = Workflow.make("w", {}, () => Effect.void)
 // @ts-expect-error Type 'Error' is missing the following properties from type 'Declined'
 export const undeclaredErrorOfHandler = Mail.toLayer(() => Effect.fail(new Error("smtp")))
 
+const reconcile = () => Effect.succeed(SideEffect.NeverWill)
 // @ts-expect-error is not assignable to type 'undefined'
-export const reconcileOfKeyed = Mail.toLayer(() => Effect.void, { reconcile: () => Effect.succeed(SideEffect.NeverWill) })
+export const reconcileOfKeyed = Mail.toLayer(() => Effect.void, { reconcile })
 
 // ── The client ──────────────────────────────────────────────────────────────────────────────────────────────
 
