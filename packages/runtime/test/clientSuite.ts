@@ -4,6 +4,7 @@ import { payloadOf, RunId } from "@fermata/contract"
 import { Ledger } from "@fermata/ledger"
 import { Client, Delivery, Interrupt, Node, SideEffect, Workflow } from "@fermata/runtime"
 import { Cause, Effect, Exit, Fiber, type Layer, Option, Schema } from "effect"
+import { make as makeClient } from "../src/internal/ClientLive.js"
 import { append, handWorker } from "./HandWorker.js"
 
 class TooPoor extends Schema.TaggedError<TooPoor>()("TooPoor", { cents: Schema.Number }) {}
@@ -291,6 +292,31 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
             same([table, id], ["branches", `s${n}/main`])
           }
         }).pipe(Effect.provide(plane))
+      )
+
+      it.scoped(
+        "never says that a branch waits for nothing: what was answered while it looked is looked at again",
+        () =>
+          Effect.gen(function* () {
+            const { branch, interrupt, run } = yield* parked("r")
+            const ledger = yield* Ledger
+            const real = yield* Client.Client
+            let asked = 0
+            const meanwhile = Effect.suspend(() =>
+              asked++ === 0
+                ? Effect.orDie(real.resume(Approval, { branch, interrupt, value: 1, deliveryId: "d", intent: "retry" }))
+                : Effect.void
+            )
+            const late = makeClient({
+              ...ledger,
+              pendingInterrupts: (options) => Effect.zipRight(meanwhile, ledger.pendingInterrupts(options))
+            })
+            includes(yield* late.describe(run), {
+              status: "ready",
+              waitingFor: [{ _tag: "Worker", definition: "pay@1" }]
+            })
+            assert.strictEqual(asked, 1)
+          }).pipe(Effect.provide(plane))
       )
 
       it.scoped("awaits a status that comes about later", () =>
