@@ -110,9 +110,17 @@ export interface Handler {
     ((firing: Firing, input: unknown) => Effect.Effect<Reconciled<unknown, unknown>, unknown>) | undefined
 }
 
+// A tag records where it was made, which costs more than all else that a firing does: one per name.
+const handlerTags = new Map<string, Context.Tag<HandlerOf<string>, Handler>>()
+
 /** The tag under which the handler of the named effect is found. */
-export const handlerTag = (name: string): Context.Tag<HandlerOf<string>, Handler> =>
-  Context.GenericTag<HandlerOf<string>, Handler>(`fermata/SideEffect/${name}`)
+export const handlerTag = (name: string): Context.Tag<HandlerOf<string>, Handler> => {
+  const known = handlerTags.get(name)
+  if (known !== undefined) return known
+  const tag = Context.GenericTag<HandlerOf<string>, Handler>(`fermata/SideEffect/${name}`)
+  handlerTags.set(name, tag)
+  return tag
+}
 
 /** Declares a side effect. `input` and `success` default to void, `error` to never. */
 export const make = <
