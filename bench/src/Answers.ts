@@ -4,16 +4,18 @@ import { Client } from "@fermata/runtime"
 import { Effect } from "effect"
 import { More } from "./Workflows.js"
 
-/** Answers it, durably: so many more steps, or 0 to end. */
-export const answer = (branch: BranchId, question: number, value: number) =>
+/** Answers it, durably: so many more steps, or 0 to end. A refusal is a defect of the measurement. */
+export const answer = (branch: BranchId, question: number, value: number): Effect.Effect<void, never, Client.Client> =>
   Effect.flatMap(Client.Client, (client) =>
-    client.resume(More, {
-      branch,
-      interrupt: `more#${question}`,
-      value,
-      deliveryId: `${branch}-${question}`,
-      intent: "retry"
-    })
+    Effect.orDie(
+      client.resume(More, {
+        branch,
+        interrupt: `more#${question}`,
+        value,
+        deliveryId: `${branch}-${question}`,
+        intent: "retry"
+      })
+    )
   )
 
 /** Waits until the branch is parked on it. */

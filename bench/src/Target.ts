@@ -19,7 +19,7 @@ export interface Target {
 }
 
 /** The plane on a database, as durable as it is by default. A plane that cannot be opened ends the measurement. */
-export const planeOf = (location: Location) =>
+export const planeOf = (location: Location): Layer.Layer<Plane.Plane> =>
   Layer.orDie(
     location._tag === "Sqlite" ? Plane.sqlite({ filename: location.filename }) : Plane.postgres({ url: location.url })
   )

@@ -1,5 +1,5 @@
 /** What is run: steps that do nothing, so that all of the time is the framework's and the database's. */
-import { Delivery, Interrupt, Node, SideEffect, Worker, Workflow } from "@fermata/runtime"
+import { type Client, Delivery, Interrupt, Node, SideEffect, Worker, Workflow } from "@fermata/runtime"
 import { Effect, Layer, Schema } from "effect"
 import { type Location, planeOf } from "./Target.js"
 
@@ -84,7 +84,7 @@ const handlers = ({ atGate = Effect.void, onHold = Effect.void, onTouch }: Watch
   )
 
 /** A worker and a client in this process, on that database. */
-export const running = (location: Location, watch: Watch = {}) =>
+export const running = (location: Location, watch: Watch = {}): Layer.Layer<Client.Client> =>
   Worker.layer({ workflows: [Keyed, Repeatable, Gated, Held, Asking] }).pipe(
     Layer.orDie,
     Layer.provide(handlers(watch)),
