@@ -58,7 +58,7 @@ const Row = Schema.Struct({
   text: Schema.String
 })
 
-/** The whole log of a shop's database. */
+/** The whole log of a shop's database, which is only read. */
 export const read = (filename: string): Effect.Effect<ReadonlyArray<Entry>> =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
@@ -67,4 +67,4 @@ export const read = (filename: string): Effect.Effect<ReadonlyArray<Entry>> =>
       ...row,
       amount: currency === null || minor === null ? undefined : { currency, minor }
     }))
-  }).pipe(Effect.provide(SqliteClient.layer({ filename })), Effect.orDie)
+  }).pipe(Effect.provide(SqliteClient.layer({ filename, readonly: true, disableWAL: true })), Effect.orDie)

@@ -1,6 +1,6 @@
 /** Where the demonstration takes place: its data files, and a directory for its two databases. */
-import { Effect, type Scope } from "effect"
-import { mkdtemp, readFile, rm } from "node:fs/promises"
+import { Data, Effect, type Scope } from "effect"
+import { access, mkdtemp, readFile, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -38,6 +38,19 @@ export const temporary = (keep: boolean): Effect.Effect<Stage, never, Scope.Scop
     ),
     at
   )
+
+/** The stage that an earlier demonstration kept in this directory. */
+export const kept = (directory: string): Effect.Effect<Stage, NothingKept> =>
+  Effect.tap(at(directory), ({ shop }) =>
+    Effect.tryPromise({ try: () => access(shop), catch: () => new NothingKept({ directory }) })
+  )
+
+/** The directory does not hold what a demonstration leaves with `--keep`. */
+export class NothingKept extends Data.TaggedError("NothingKept")<{ readonly directory: string }> {
+  override get message() {
+    return `${this.directory} holds no shop.db: name the directory that --keep printed`
+  }
+}
 
 const data = (name: string) =>
   Effect.promise(() => readFile(fileURLToPath(new URL(`../data/${name}`, import.meta.url)), "utf8"))

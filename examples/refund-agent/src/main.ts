@@ -49,5 +49,5 @@ const { values } = parseArgs({ options: { keep: { type: "boolean", default: fals
 Edge.run(
   values.audit === undefined
     ? demonstrate(values.keep)
-    : Effect.flatMap(Stage.at(values.audit), (stage) => judge(stage))
+    : Effect.flatMap(Stage.kept(values.audit), (stage) => judge(stage))
 )

@@ -89,7 +89,7 @@ describe("the demonstration", () => {
     const empty = await mkdtemp(join(temporary, "empty-"))
     expect((await main(empty)).code).toBe(0)
     expect(await readdir(empty)).toEqual([])
-  })
+  }, 120_000)
 
   it.each([
     [
