@@ -83,7 +83,10 @@ const start = (db: Database, run: RunRow, branch: BranchInfo): Effect.Effect<Pro
   })
 
 /** The interrupts that are open at a fork point, by the ancestors' journals. */
-const inheritedOpen = (db: Database, ancestors: ReadonlyArray<Ancestor>): Effect.Effect<Map<string, number>, SqlError> =>
+const inheritedOpen = (
+  db: Database,
+  ancestors: ReadonlyArray<Ancestor>
+): Effect.Effect<Map<string, number>, SqlError> =>
   Effect.gen(function* () {
     const open = new Map<string, number>()
     for (const { branch, from, to } of ancestors) {
@@ -126,7 +129,10 @@ const advance = (db: Database, progress: Progress, row: BranchInfo): Effect.Effe
         moves.length === 0
           ? []
           : yield* db.sql<RawInbox>`
-              SELECT * FROM fermata_inbox WHERE branch_id = ${id} AND ${db.sql.in("pos", moves.map(({ pos }) => pos))}`
+              SELECT * FROM fermata_inbox WHERE branch_id = ${id} AND ${db.sql.in(
+                "pos",
+                moves.map(({ pos }) => pos)
+              )}`
       for (const entry of page) takeEntry(progress, id, entry)
       takeMoves(progress, id, moves, stored)
       if (page.length === 0) {
@@ -202,7 +208,12 @@ const moveOf = (entry: Entry): Move | undefined => {
   }
 }
 
-const takeMoves = (progress: Progress, id: string, moves: ReadonlyArray<Move>, stored: ReadonlyArray<RawInbox>): void => {
+const takeMoves = (
+  progress: Progress,
+  id: string,
+  moves: ReadonlyArray<Move>,
+  stored: ReadonlyArray<RawInbox>
+): void => {
   const rows = new Map(stored.map((row) => [Number(row.pos), row]))
   for (const { seq, pos, key, answer } of moves) {
     const row = rows.get(pos)
@@ -249,32 +260,47 @@ const derivedProblems = (
     const say = (table: CorruptJournal["table"], seq: number | null, detail: string) =>
       problems.push(damage(table, id, seq, detail))
 
-    const beyond = yield* sql`SELECT 1 AS one FROM fermata_journal WHERE branch_id = ${id} AND seq > ${row.head} LIMIT 1`
-    if (beyond.length > 0) say("journal", row.head + 1, "the journal goes on beyond the head that the branch's row names")
+    const beyond =
+      yield* sql`SELECT 1 AS one FROM fermata_journal WHERE branch_id = ${id} AND seq > ${row.head} LIMIT 1`
+    if (beyond.length > 0)
+      say("journal", row.head + 1, "the journal goes on beyond the head that the branch's row names")
     const inherits = row.parent?.seq ?? 0
     const before =
-      inherits === 0 ? [] : yield* sql`SELECT 1 AS one FROM fermata_journal WHERE branch_id = ${id} AND seq <= ${inherits} LIMIT 1`
+      inherits === 0
+        ? []
+        : yield* sql`SELECT 1 AS one FROM fermata_journal WHERE branch_id = ${id} AND seq <= ${inherits} LIMIT 1`
     if (before.length > 0) say("journal", inherits, "the branch has entries of its own before its fork point")
     if (row.head < inherits) say("branches", row.head, `its head lies before its fork point ${inherits}`)
     else if (progress.digest !== undefined && progress.digest !== row.headDigest) {
       say("branches", row.head, "the last entry is not the one that the branch's row names")
     }
-    const unread = yield* sql`SELECT 1 AS one FROM fermata_inbox WHERE branch_id = ${id} AND pos > ${row.inboxHead} LIMIT 1`
-    if (unread.length > 0) say("inbox", row.inboxHead + 1, "the inbox goes on beyond the head that the branch's row names")
+    const unread =
+      yield* sql`SELECT 1 AS one FROM fermata_inbox WHERE branch_id = ${id} AND pos > ${row.inboxHead} LIMIT 1`
+    if (unread.length > 0)
+      say("inbox", row.inboxHead + 1, "the inbox goes on beyond the head that the branch's row names")
 
     const ending = progress.last && endings[progress.last.kind]
     if (ending !== undefined ? row.status !== ending : isOver(row.status)) {
-      say("branches", row.head, `its status is ${row.status}, but its last entry is ${progress.last?.kind ?? "inherited"}`)
+      say(
+        "branches",
+        row.head,
+        `its status is ${row.status}, but its last entry is ${progress.last?.kind ?? "inherited"}`
+      )
     }
     if ((row.status === "running") !== (row.owner !== null)) {
       say("branches", null, `its status is ${row.status}, but its owner is ${row.owner ?? "nobody"}`)
     }
     // LV: a ready branch without a time is in no index that a claim looks at.
-    if (row.status === "ready" && row.readyAt === null) say("branches", null, "it is ready, but no worker would find it")
+    if (row.status === "ready" && row.readyAt === null)
+      say("branches", null, "it is ready, but no worker would find it")
 
     const [stored] = yield* sql<{ readonly definition: string; readonly fork_digest: string }>`
       SELECT definition, fork_digest FROM fermata_branches WHERE branch_id = ${id}`
-    if (row.workflow !== run.workflow || row.version !== run.version || stored?.definition !== `${row.workflow}@${row.version}`) {
+    if (
+      row.workflow !== run.workflow ||
+      row.version !== run.version ||
+      stored?.definition !== `${row.workflow}@${row.version}`
+    ) {
       say("branches", null, "its definition is not its run's")
     }
     if (stored !== undefined && stored.fork_digest !== "") {

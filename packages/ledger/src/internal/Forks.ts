@@ -10,7 +10,7 @@ import { admitFork, type Entry, forkBranch, Recovery, runOf, type StoredFork } f
 import { Effect } from "effect"
 import type { BranchInfo, ForkReceipt, ForkRequest, Ledger, RunRow } from "../Ledger.js"
 import {
-  CorruptJournal,
+  type CorruptJournal,
   EffectInFlight,
   ForkIdReused,
   InterruptClosed,
@@ -154,7 +154,9 @@ const valueIssues = (db: Database, { at }: ForkRequest): ReadonlyArray<string> =
       return []
     case "Interrupt":
       return at.value._tag === "Invalid"
-        ? at.value.issues.length === 0 ? ["the value is invalid"] : at.value.issues
+        ? at.value.issues.length === 0
+          ? ["the value is invalid"]
+          : at.value.issues
         : persistProblems(db, { kind: "interrupt.answered", key: at.interrupt, json: at.value.json })
     case "Outcome":
       return persistProblems(db, { kind: "step.succeeded", key: at.step, json: at.outcome.json })

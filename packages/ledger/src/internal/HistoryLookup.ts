@@ -14,7 +14,8 @@ import { isIndexedKind } from "./migrations.js"
 import { entryOfRow, type RawEntry } from "./Rows.js"
 
 /** Entries about an effect's key; intents and outcomes alike. */
-const isEffectKind = "kind IN ('effect.intended', 'effect.succeeded', 'effect.failed', 'effect.voided', 'effect.refused')"
+const isEffectKind =
+  "kind IN ('effect.intended', 'effect.succeeded', 'effect.failed', 'effect.voided', 'effect.refused')"
 
 /** Rows read at a time: bounds memory, and how long a walk holds a connection. */
 export const pageSize = 1000
@@ -98,8 +99,9 @@ export const walkHistory = (
   })
 
 /**
- * The history's `interrupt.*` and `inbox.unserved` entries (or, not by index, its `effect.*` entries) under these keys, in order. Each is verified by
- * its digest over its stored predecessor's: no gate is opened or shut by a row that was tampered with.
+ * The history's entries under these keys, in order: of gates (`interrupt.*`, `inbox.unserved`; by index), or of effects
+ * (which have none: this reads the branches through). Each is verified by its digest over its stored predecessor's: no
+ * gate is opened or shut by a row that was tampered with.
  */
 export const entriesByKey = (
   db: Database,

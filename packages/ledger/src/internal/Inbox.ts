@@ -37,7 +37,7 @@ import { inboxDigest, jsonDigest } from "./Digest.js"
 import { answerKey, gateFacts, verifyInboxRow } from "./Gate.js"
 import { type Ancestor, readLineage } from "./History.js"
 import { entriesByKey, payloadIf } from "./HistoryLookup.js"
-import { inboxOfRow, interruptOfRow, isOver, type RawInbox, type RawInterrupt } from "./Rows.js"
+import { inboxOfRow, interruptOfRow, isOver, type RawBranch, type RawInbox, type RawInterrupt } from "./Rows.js"
 
 /** Room that the journal's payload takes beyond the inbox row's: its position and identity fields. */
 const journalOverhead = 2048
@@ -57,7 +57,10 @@ interface Found {
   readonly lineage: ReadonlyArray<Ancestor>
 }
 
-const lockAndFind = (db: Database, id: string): Effect.Effect<Found | Exclude<RunState, "known">, CorruptJournal | SqlError> =>
+const lockAndFind = (
+  db: Database,
+  id: string
+): Effect.Effect<Found | Exclude<RunState, "known">, CorruptJournal | SqlError> =>
   Effect.gen(function* () {
     const branch = yield* lockBranch(db, id)
     if (branch === undefined) return (yield* runState(db, runIdOf(id))) === "purged" ? "purged" : "unknown"
@@ -124,7 +127,9 @@ const accept = (
   })
 
 /** The part of the ledger that the outside writes to. */
-export const makeInbox = (db: Database): Pick<Ledger, "deliver" | "cancel" | "settle" | "inbox" | "pendingInterrupts"> => ({
+export const makeInbox = (
+  db: Database
+): Pick<Ledger, "deliver" | "cancel" | "settle" | "inbox" | "pendingInterrupts"> => ({
   deliver: (request) =>
     Effect.suspend(() => {
       // If the reply to a commit is lost the transaction runs again and finds its own row: that is still "Accepted".
@@ -157,7 +162,13 @@ export const makeInbox = (db: Database): Pick<Ledger, "deliver" | "cancel" | "se
               const payload =
                 `{"interrupt":${JSON.stringify(interrupt)},"delivery":${JSON.stringify(delivery)},` +
                 `"value":${value.json},"valueDigest":${JSON.stringify(value.digest)}}`
-              mine = yield* accept(db, transaction, found.branch, { kind: "answer", key: answerKey(interrupt), delivery, payload }, at)
+              mine = yield* accept(
+                db,
+                transaction,
+                found.branch,
+                { kind: "answer", key: answerKey(interrupt), delivery, payload },
+                at
+              )
               yield* db.sql`DELETE FROM fermata_interrupts WHERE branch_id = ${id} AND interrupt_id = ${interrupt}`
               return { verdict: "Accepted" as const, branch: id, interrupt, delivery, at, unserved: null }
             }
@@ -165,7 +176,8 @@ export const makeInbox = (db: Database): Pick<Ledger, "deliver" | "cancel" | "se
               const { earlier } = gate
               if (earlier === undefined) return yield* Effect.dieMessage("a duplicate of nothing")
               return {
-                verdict: mine !== undefined && earlier.rowDigest === mine ? ("Accepted" as const) : ("Duplicate" as const),
+                verdict:
+                  mine !== undefined && earlier.rowDigest === mine ? ("Accepted" as const) : ("Duplicate" as const),
                 branch: id,
                 interrupt,
                 delivery,
@@ -210,8 +222,16 @@ export const makeInbox = (db: Database): Pick<Ledger, "deliver" | "cancel" | "se
           switch (verdict._tag) {
             case "Accepted": {
               if (branch === undefined) return yield* Effect.dieMessage("a branch that is not there was cancelled")
-              const payload = JSON.stringify({ reason: reason === null ? null : reason.toWellFormed().slice(0, maxReason).toWellFormed() })
-              yield* accept(db, transaction, branch, { kind: "cancel", key: "cancel", delivery: null, payload }, db.unsafeNow())
+              const payload = JSON.stringify({
+                reason: reason === null ? null : reason.toWellFormed().slice(0, maxReason).toWellFormed()
+              })
+              yield* accept(
+                db,
+                transaction,
+                branch,
+                { kind: "cancel", key: "cancel", delivery: null, payload },
+                db.unsafeNow()
+              )
               mine = true
               return "Accepted" as const
             }
@@ -324,28 +344,23 @@ export const openInterrupts = (db: Database, branch: string): Effect.Effect<Read
 /** Whether the history, or what this branch accepted, holds a cancellation. */
 const cancelRequested = (db: Database, branch: BranchInfo): Effect.Effect<boolean, SqlError> =>
   Effect.gen(function* () {
-    const holds = (id: string) => db.sql`SELECT 1 AS one FROM fermata_inbox WHERE branch_id = ${id} AND key = 'cancel'`
+    const { sql } = db
+    const holds = (id: string) => sql`SELECT 1 AS one FROM fermata_inbox WHERE branch_id = ${id} AND key = 'cancel'`
     if ((yield* holds(branch.branch)).length > 0) return true
-    let child = branch
-    let to = branch.head
-    while (child.parent !== null) {
-      to = Math.min(to, child.parent.seq)
-      const parent = yield* db.sql<{ readonly parent: string | null; readonly fork_seq: number | string | null }>`
-        SELECT parent, fork_seq FROM fermata_branches WHERE branch_id = ${child.parent.branch}`
-      // Inherited only if it was journaled at or before the fork point; asked for of those that were cancelled only.
-      if ((yield* holds(child.parent.branch)).length > 0) {
-        const inherited = yield* db.sql`
+    let id: string | null = branch.parent?.branch ?? null
+    let to = branch.parent?.seq ?? 0
+    while (id !== null) {
+      // Inherited only if it was journaled at or before the fork point; looked for on those that were cancelled only.
+      if ((yield* holds(id)).length > 0) {
+        const inherited = yield* sql`
           SELECT 1 AS one FROM fermata_journal
-          WHERE branch_id = ${child.parent.branch} AND kind = 'cancel.requested' AND seq <= ${to} LIMIT 1`
+          WHERE branch_id = ${id} AND kind = 'cancel.requested' AND seq <= ${to} LIMIT 1`
         if (inherited.length > 0) return true
       }
-      const [row] = parent
-      child = {
-        ...child,
-        branch: child.parent.branch,
-        // The column holds branch ids only.
-        parent: row === undefined || row.parent === null ? null : { branch: row.parent as BranchInfo["branch"], seq: Number(row.fork_seq) }
-      }
+      const [row]: ReadonlyArray<Pick<RawBranch, "parent" | "fork_seq">> = yield* sql<RawBranch>`
+        SELECT parent, fork_seq FROM fermata_branches WHERE branch_id = ${id}`
+      id = row?.parent ?? null
+      to = Math.min(to, Number(row?.fork_seq ?? 0))
     }
     return false
   })

@@ -21,9 +21,12 @@ export const makeVerify = (db: Database): Pick<Ledger, "verify"> => ({
     let runs = 0
     let branches = 0
     let entries = 0
-    for (let after = ""; ; ) {
-      const page = yield* db.query("verify: read runs", sql<RawRun>`
-        SELECT * FROM fermata_runs WHERE run_id > ${after} ORDER BY run_id LIMIT ${pageSize}`)
+    for (let after = ""; ;) {
+      const page = yield* db.query(
+        "verify: read runs",
+        sql<RawRun>`
+        SELECT * FROM fermata_runs WHERE run_id > ${after} ORDER BY run_id LIMIT ${pageSize}`
+      )
       for (const raw of page) {
         after = raw.run_id
         runs += 1
@@ -48,9 +51,12 @@ const auditRun = (db: Database, run: RunRow) =>
     let branches = 0
     let entries = 0
     let root = false
-    for (let after = ""; ; ) {
-      const page = yield* db.query("verify: read branches", db.sql<RawBranch>`
-        SELECT * FROM fermata_branches WHERE run_id = ${run.run} AND branch_id > ${after} ORDER BY branch_id LIMIT ${pageSize}`)
+    for (let after = ""; ;) {
+      const page = yield* db.query(
+        "verify: read branches",
+        db.sql<RawBranch>`
+        SELECT * FROM fermata_branches WHERE run_id = ${run.run} AND branch_id > ${after} ORDER BY branch_id LIMIT ${pageSize}`
+      )
       for (const raw of page) {
         after = raw.branch_id
         root ||= isRoot(run, raw)

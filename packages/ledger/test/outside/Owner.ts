@@ -97,7 +97,8 @@ const draft = (kind: EntryDraft["kind"], key: string, payload: unknown): EntryDr
 
 export const opened = (key: string, payload: unknown = { cents: 100 }, name = "approve") =>
   draft("interrupt.opened", key, { name, payload })
-export const closed = (key: string, reason: "withdrawn" | "ended" = "withdrawn") => draft("interrupt.closed", key, { reason })
+export const closed = (key: string, reason: "withdrawn" | "ended" = "withdrawn") =>
+  draft("interrupt.closed", key, { reason })
 export const answered = (key: string, value: unknown, by: string, inbox: number) =>
   draft("interrupt.answered", key, { value, delivery: by, valueDigest: jsonDigest(JSON.stringify(value)), inbox })
 export const unserved = (key: string, inbox: number, reason: string) => draft("inbox.unserved", key, { inbox, reason })
@@ -135,7 +136,13 @@ export const valid = (value: unknown): DeliverRequest["value"] => {
 }
 
 /** A delivery of `value` to an interrupt. */
-export const answer = (branch: BranchId, key: string, by: string, value: unknown, name = "approve"): DeliverRequest => ({
+export const answer = (
+  branch: BranchId,
+  key: string,
+  by: string,
+  value: unknown,
+  name = "approve"
+): DeliverRequest => ({
   branch,
   interrupt: interruptId(key),
   delivery: delivery(by),

@@ -52,7 +52,9 @@ export interface Bench {
 }
 
 /** Opens the suite's ledgers before its tests, and hands them to each. */
-export const benchOf = (place: Place): (<A, E>(body: (bench: Bench) => Effect.Effect<A, E, Scope.Scope>) => () => Effect.Effect<A, E>) => {
+export const benchOf = (
+  place: Place
+): (<A, E>(body: (bench: Bench) => Effect.Effect<A, E, Scope.Scope>) => () => Effect.Effect<A, E>) => {
   const scope = Effect.runSync(Scope.make())
   let bench: Bench | undefined
   beforeAll(async () => {

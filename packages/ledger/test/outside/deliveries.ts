@@ -3,7 +3,18 @@ import { expect, it } from "@effect/vitest"
 import type { Ledger } from "@fermata/ledger"
 import { Effect, Either } from "effect"
 import * as fc from "effect/FastCheck"
-import { anyRun, answer, answered, branchId, closed, completed, delivery, opened, type Owner, unserved } from "./Owner.js"
+import {
+  anyRun,
+  answer,
+  answered,
+  branchId,
+  closed,
+  completed,
+  delivery,
+  opened,
+  type Owner,
+  unserved
+} from "./Owner.js"
 import { benchOf, type Place } from "./Place.js"
 
 /** Everything of a branch that a refused or duplicate delivery must leave alone. */
@@ -46,7 +57,8 @@ const served = (owner: Owner) =>
 export const deliverySuite = (place: Place): void => {
   const onBench = benchOf(place)
 
-  it.live("row 1: an unknown branch or interrupt, or another definition's, is refused and named", 
+  it.live(
+    "row 1: an unknown branch or interrupt, or another definition's, is refused and named",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         const { ledger } = owner
@@ -61,12 +73,15 @@ export const deliverySuite = (place: Place): void => {
           interrupt: "approve#2",
           open: ["approve#1"]
         })
-        expect(yield* refusal(ledger, answer(branch, "approve#1", "d", true, "reject"))).toMatchObject({ _tag: "UnknownInterrupt" })
+        expect(yield* refusal(ledger, answer(branch, "approve#1", "d", true, "reject"))).toMatchObject({
+          _tag: "UnknownInterrupt"
+        })
       })
     )
   )
 
-  it.live("row 7: an answer to an open interrupt is accepted, durable, and makes the branch ready", 
+  it.live(
+    "row 7: an answer to an open interrupt is accepted, durable, and makes the branch ready",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         const { ledger } = owner
@@ -79,22 +94,32 @@ export const deliverySuite = (place: Place): void => {
         expect(row.readyAt).not.toBeNull()
         const [stored] = yield* ledger.inbox(branch, 0)
         expect(stored).toMatchObject({ pos: 1, kind: "answer", key: "answer:approve#1", at: receipt.at })
-        expect(JSON.parse(stored?.payload ?? "")).toMatchObject({ interrupt: "approve#1", delivery: "d1", value: { yes: true } })
+        expect(JSON.parse(stored?.payload ?? "")).toMatchObject({
+          interrupt: "approve#1",
+          delivery: "d1",
+          value: { yes: true }
+        })
         expect((yield* ledger.pendingInterrupts()).filter((one) => one.branch === branch)).toEqual([])
       })
     )
   )
 
-  it.live("rows 2 to 4: after an answer its own delivery is a duplicate, every other is refused; nothing changes", 
+  it.live(
+    "rows 2 to 4: after an answer its own delivery is a duplicate, every other is refused; nothing changes",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         const { ledger } = owner
         const judge = (branch: ReturnType<typeof branchId>, at: number) =>
           Effect.gen(function* () {
             const before = yield* stateOf(ledger, branch)
-            expect(yield* ledger.deliver(answer(branch, "approve#1", "d1", true))).toMatchObject({ verdict: "Duplicate", at })
+            expect(yield* ledger.deliver(answer(branch, "approve#1", "d1", true))).toMatchObject({
+              verdict: "Duplicate",
+              at
+            })
             expect(yield* stateOf(ledger, branch)).toEqual(before)
-            expect(yield* refusal(ledger, answer(branch, "approve#1", "d1", false))).toMatchObject({ _tag: "DeliveryIdReused" })
+            expect(yield* refusal(ledger, answer(branch, "approve#1", "d1", false))).toMatchObject({
+              _tag: "DeliveryIdReused"
+            })
             expect(yield* refusal(ledger, answer(branch, "approve#1", "d2", true))).toMatchObject({
               _tag: "AlreadyConsumed",
               by: "d1",
@@ -108,16 +133,21 @@ export const deliverySuite = (place: Place): void => {
         const owned = yield* owner.own(branch)
         yield* owned.write(answered("approve#1", true, "d1", 1), opened("approve#2"))
         yield* judge(branch, at)
-        expect(yield* refusal(ledger, answer(branch, "approve#2", "d1", true))).toMatchObject({ _tag: "DeliveryIdReused" })
+        expect(yield* refusal(ledger, answer(branch, "approve#2", "d1", true))).toMatchObject({
+          _tag: "DeliveryIdReused"
+        })
         yield* owned.write(completed)
         // The run is over since: still the same receipt.
         yield* judge(branch, at)
-        expect(yield* refusal(ledger, answer(branch, "approve#2", "d3", true))).toMatchObject({ _tag: "InterruptClosed" })
+        expect(yield* refusal(ledger, answer(branch, "approve#2", "d3", true))).toMatchObject({
+          _tag: "InterruptClosed"
+        })
       })
     )
   )
 
-  it.live("row 5: a withdrawn interrupt takes no answer", 
+  it.live(
+    "row 5: a withdrawn interrupt takes no answer",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         const owned = yield* owner.started()
@@ -130,7 +160,8 @@ export const deliverySuite = (place: Place): void => {
     )
   )
 
-  it.live("row 6: an invalid or oversized value consumes nothing, and a valid one is accepted after it", 
+  it.live(
+    "row 6: an invalid or oversized value consumes nothing, and a valid one is accepted after it",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         const { ledger } = owner
@@ -151,13 +182,18 @@ export const deliverySuite = (place: Place): void => {
     )
   )
 
-  it.live("presence is never tested by truthiness: false, 0, \"\", null, [] and {} are answers", 
+  it.live(
+    'presence is never tested by truthiness: false, 0, "", null, [] and {} are answers',
     onBench(({ owner }) =>
       Effect.gen(function* () {
         for (const value of [false, 0, "", null, [], {}]) {
           const branch = yield* waiting(owner)
-          expect(yield* owner.ledger.deliver(answer(branch, "approve#1", "d", value))).toMatchObject({ verdict: "Accepted" })
-          expect(yield* owner.ledger.deliver(answer(branch, "approve#1", "d", value))).toMatchObject({ verdict: "Duplicate" })
+          expect(yield* owner.ledger.deliver(answer(branch, "approve#1", "d", value))).toMatchObject({
+            verdict: "Accepted"
+          })
+          expect(yield* owner.ledger.deliver(answer(branch, "approve#1", "d", value))).toMatchObject({
+            verdict: "Duplicate"
+          })
           const [row] = yield* owner.ledger.inbox(branch, 0)
           expect(JSON.parse(row?.payload ?? "").value).toEqual(value)
         }
@@ -165,7 +201,8 @@ export const deliverySuite = (place: Place): void => {
     )
   )
 
-  it.live("any JSON value is stored as the very text it came as", 
+  it.live(
+    "any JSON value is stored as the very text it came as",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         const values = fc.sample(fc.jsonValue({ maxDepth: 4 }), 10)
@@ -179,7 +216,8 @@ export const deliverySuite = (place: Place): void => {
     )
   )
 
-  it.live("an answer whose interrupt closed before it was served says so in its receipt, also when asked again", 
+  it.live(
+    "an answer whose interrupt closed before it was served says so in its receipt, also when asked again",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         const { ledger } = owner
@@ -194,12 +232,16 @@ export const deliverySuite = (place: Place): void => {
           verdict: "Duplicate",
           unserved: "withdrawn"
         })
-        expect(yield* refusal(ledger, answer(branch, "approve#1", "d2", true))).toMatchObject({ _tag: "AlreadyConsumed", by: "d1" })
+        expect(yield* refusal(ledger, answer(branch, "approve#1", "d2", true))).toMatchObject({
+          _tag: "AlreadyConsumed",
+          by: "d1"
+        })
       })
     )
   )
 
-  it.live("the owner of a running branch is told, and the branch stays running", 
+  it.live(
+    "the owner of a running branch is told, and the branch stays running",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         const { ledger } = owner
@@ -216,7 +258,8 @@ export const deliverySuite = (place: Place): void => {
     )
   )
 
-  it.live("an answer takes a stuck branch out of it", 
+  it.live(
+    "an answer takes a stuck branch out of it",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         const owned = yield* owner.started()
@@ -229,7 +272,8 @@ export const deliverySuite = (place: Place): void => {
   )
 
   for (const kind of ["equal", "different"] as const) {
-    it.live(`of 20 concurrent deliveries of ${kind} values from ${place.ledgers} ledgers one is accepted`, 
+    it.live(
+      `of 20 concurrent deliveries of ${kind} values from ${place.ledgers} ledgers one is accepted`,
       onBench(({ ledgers, owner }) =>
         Effect.gen(function* () {
           const [first] = ledgers
@@ -238,7 +282,9 @@ export const deliverySuite = (place: Place): void => {
             Array.from({ length: 20 }, (_, index) => index),
             (index) => {
               const ledger = ledgers[index % ledgers.length] ?? first
-              return Effect.either(ledger.deliver(answer(branch, "approve#1", `d${index}`, kind === "equal" ? true : index)))
+              return Effect.either(
+                ledger.deliver(answer(branch, "approve#1", `d${index}`, kind === "equal" ? true : index))
+              )
             },
             { concurrency: "unbounded" }
           )
@@ -256,7 +302,8 @@ export const deliverySuite = (place: Place): void => {
     )
   }
 
-  it.live("one delivery sent 20 times at once is accepted once and has one receipt", 
+  it.live(
+    "one delivery sent 20 times at once is accepted once and has one receipt",
     onBench(({ ledgers, owner }) =>
       Effect.gen(function* () {
         const [first] = ledgers
@@ -272,7 +319,8 @@ export const deliverySuite = (place: Place): void => {
     )
   )
 
-  it.live("concurrent answers to many interrupts of one branch take positions without gaps", 
+  it.live(
+    "concurrent answers to many interrupts of one branch take positions without gaps",
     onBench(({ ledgers, owner }) =>
       Effect.gen(function* () {
         const [first] = ledgers
@@ -281,7 +329,8 @@ export const deliverySuite = (place: Place): void => {
         yield* owned.write(...keys.map((key) => opened(key)))
         yield* Effect.forEach(
           keys,
-          (key, index) => (ledgers[index % ledgers.length] ?? first).deliver(answer(owned.journal.branch, key, `d-${key}`, index)),
+          (key, index) =>
+            (ledgers[index % ledgers.length] ?? first).deliver(answer(owned.journal.branch, key, `d-${key}`, index)),
           { concurrency: "unbounded" }
         )
         const rows = yield* first.inbox(owned.journal.branch, 0)
@@ -292,7 +341,8 @@ export const deliverySuite = (place: Place): void => {
     )
   )
 
-  it.live("pending interrupts are listed by page, in the order in which they were opened", 
+  it.live(
+    "pending interrupts are listed by page, in the order in which they were opened",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         const { ledger } = owner
@@ -318,12 +368,15 @@ export const deliverySuite = (place: Place): void => {
     )
   )
 
-  it.live("a delivery id may be used on another branch", 
+  it.live(
+    "a delivery id may be used on another branch",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         yield* served(owner)
         const other = yield* waiting(owner)
-        expect(yield* owner.ledger.deliver({ ...answer(other, "approve#1", "d1", true), delivery: delivery("d1") })).toMatchObject({
+        expect(
+          yield* owner.ledger.deliver({ ...answer(other, "approve#1", "d1", true), delivery: delivery("d1") })
+        ).toMatchObject({
           verdict: "Accepted"
         })
       })

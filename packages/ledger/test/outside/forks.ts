@@ -50,7 +50,9 @@ const request = (parent: BranchId, fork: string, at: ForkRequest["at"]): ForkReq
 const entriesOf = (ledger: Ledger, branch: BranchId) => Effect.map(ledger.history(branch), ({ entries }) => entries)
 const kindsOf = (entries: ReadonlyArray<Entry>) => entries.map(({ kind, key }) => `${kind} ${key}`.trim())
 const openOn = (ledger: Ledger, branch: BranchId) =>
-  Effect.map(ledger.pendingInterrupts(), (all) => all.filter((one) => one.branch === branch).map(({ interrupt }) => interrupt))
+  Effect.map(ledger.pendingInterrupts(), (all) =>
+    all.filter((one) => one.branch === branch).map(({ interrupt }) => interrupt)
+  )
 const sound = (ledger: Ledger) => Effect.map(ledger.verify, ({ problems }) => expect(problems).toEqual([]))
 
 /** `step#1`, an open `approve#1` (seq 3), `step#2` (seq 4); still owned. */
@@ -60,7 +62,8 @@ const asking = (owner: Owner): Effect.Effect<Owned> =>
 export const forkSuite = (place: Place): void => {
   const onBench = benchOf(place)
 
-  it.live("a fork of a checkpoint has the history up to it, costs one row, and can be owned",
+  it.live(
+    "a fork of a checkpoint has the history up to it, costs one row, and can be owned",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         const { ledger } = owner
@@ -92,15 +95,24 @@ export const forkSuite = (place: Place): void => {
     )
   )
 
-  it.live("the same fork again is the same branch; another checkpoint or value under its id is refused",
+  it.live(
+    "the same fork again is the same branch; another checkpoint or value under its id is refused",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         const { ledger } = owner
         const { journal } = yield* asking(owner)
         const at = (fork: string, place: ForkRequest["at"]) => ledger.fork(request(journal.branch, fork, place))
         const first = yield* at("a", atInterrupt("approve#1", { b: 1, a: [0] }))
-        expect(yield* at("a", atInterrupt("approve#1", { a: [0], b: 1 }, "another delivery"))).toEqual({ ...first, created: false })
-        for (const other of [atInterrupt("approve#1", null), atCheckpoint(3), atCheckpoint(2), withOutcome("step#2", 1)]) {
+        expect(yield* at("a", atInterrupt("approve#1", { a: [0], b: 1 }, "another delivery"))).toEqual({
+          ...first,
+          created: false
+        })
+        for (const other of [
+          atInterrupt("approve#1", null),
+          atCheckpoint(3),
+          atCheckpoint(2),
+          withOutcome("step#2", 1)
+        ]) {
           expect(yield* Effect.flip(at("a", other))).toMatchObject({ _tag: "ForkIdReused", fork: "a" })
         }
         const plain = yield* at("b", atCheckpoint(3))
@@ -109,7 +121,10 @@ export const forkSuite = (place: Place): void => {
         // What is invalid never passes for a fork with another value.
         const nothing = yield* at("c", atInterrupt("approve#1", null))
         expect(nothing.created).toBe(true)
-        const invalid = { ...atInterrupt("approve#1", null), value: { _tag: "Invalid", issues: ["is null"] } } as ForkRequest["at"]
+        const invalid = {
+          ...atInterrupt("approve#1", null),
+          value: { _tag: "Invalid", issues: ["is null"] }
+        } as ForkRequest["at"]
         expect(yield* Effect.flip(at("c", invalid))).toMatchObject({ _tag: "ForkIdReused" })
         expect(yield* Effect.flip(at("d", invalid))).toMatchObject({ _tag: "ResumeValueInvalid", issues: ["is null"] })
         expect((yield* ledger.branches(first.branch.slice(0, first.branch.lastIndexOf("/")) as RunId)).length).toBe(4)
@@ -117,14 +132,16 @@ export const forkSuite = (place: Place): void => {
     )
   )
 
-  it.live("two forks of one interrupt each get their own value, whatever became of the run since",
+  it.live(
+    "two forks of one interrupt each get their own value, whatever became of the run since",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         const { ledger } = owner
         const owned = yield* asking(owner)
         const { branch } = owned.journal
         const values: Record<string, unknown> = { before: false, accepted: 0, journaled: "", over: null }
-        const fork = (name: string) => ledger.fork(request(branch, name, atInterrupt("approve#1", values[name], `by-${name}`)))
+        const fork = (name: string) =>
+          ledger.fork(request(branch, name, atInterrupt("approve#1", values[name], `by-${name}`)))
         yield* fork("before")
         yield* ledger.deliver(answer(branch, "approve#1", "d1", true))
         yield* fork("accepted")
@@ -165,7 +182,8 @@ export const forkSuite = (place: Place): void => {
     )
   )
 
-  it.live("an interrupt consumed in the inherited history is consumed; one open at the fork point is open on the child",
+  it.live(
+    "an interrupt consumed in the inherited history is consumed; one open at the fork point is open on the child",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         const { ledger } = owner
@@ -184,13 +202,20 @@ export const forkSuite = (place: Place): void => {
           by: "d1",
           at: one.at
         })
-        expect(yield* ledger.deliver(answer(child, "approve#1", "d1", 1))).toMatchObject({ verdict: "Duplicate", at: one.at })
+        expect(yield* ledger.deliver(answer(child, "approve#1", "d1", 1))).toMatchObject({
+          verdict: "Duplicate",
+          at: one.at
+        })
         // A delivery id is used once per history: the inherited use counts, the parent's later one does not.
-        expect(yield* Effect.flip(ledger.deliver(answer(child, "approve#2", "d1", 1)))).toMatchObject({ _tag: "DeliveryIdReused" })
+        expect(yield* Effect.flip(ledger.deliver(answer(child, "approve#2", "d1", 1)))).toMatchObject({
+          _tag: "DeliveryIdReused"
+        })
         expect(yield* ledger.deliver(answer(child, "approve#2", "d2", "other"))).toMatchObject({ verdict: "Accepted" })
         // Addressed apart: the parent's is answered by its own.
         expect(yield* ledger.deliver(answer(child, "approve#3", "d3", "child"))).toMatchObject({ verdict: "Accepted" })
-        expect(yield* ledger.deliver(answer(branch, "approve#3", "d3", "parent"))).toMatchObject({ verdict: "Accepted" })
+        expect(yield* ledger.deliver(answer(branch, "approve#3", "d3", "parent"))).toMatchObject({
+          verdict: "Accepted"
+        })
         const pending = yield* ledger.pendingInterrupts()
         expect(pending.filter(({ branch: on }) => on === child || on === branch)).toEqual([])
         yield* sound(ledger)
@@ -198,7 +223,8 @@ export const forkSuite = (place: Place): void => {
     )
   )
 
-  it.live("an answer that the parent could not serve before the fork point is consumed on the child, with its reason",
+  it.live(
+    "an answer that the parent could not serve before the fork point is consumed on the child, with its reason",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         const { ledger } = owner
@@ -221,7 +247,8 @@ export const forkSuite = (place: Place): void => {
     )
   )
 
-  it.live("a fork of a fork, also inside what it inherited, reads the right entries of each ancestor",
+  it.live(
+    "a fork of a fork, also inside what it inherited, reads the right entries of each ancestor",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         const { ledger } = owner
@@ -254,15 +281,20 @@ export const forkSuite = (place: Place): void => {
         expect(kindsOf(yield* entriesOf(ledger, b4.branch))).toEqual(["run.started", "step.succeeded step#1"])
         expect(yield* openOn(ledger, b2.branch)).toEqual(["approve#1"])
         expect(yield* openOn(ledger, b4.branch)).toEqual([])
-        expect(yield* Effect.flip(ledger.deliver(answer(b2.branch, "approve#2", "x", 1)))).toMatchObject({ _tag: "AlreadyConsumed" })
-        expect(yield* Effect.flip(ledger.deliver(answer(b3.branch, "approve#2", "x", 1)))).toMatchObject({ _tag: "UnknownInterrupt" })
+        expect(yield* Effect.flip(ledger.deliver(answer(b2.branch, "approve#2", "x", 1)))).toMatchObject({
+          _tag: "AlreadyConsumed"
+        })
+        expect(yield* Effect.flip(ledger.deliver(answer(b3.branch, "approve#2", "x", 1)))).toMatchObject({
+          _tag: "UnknownInterrupt"
+        })
         expect(yield* ledger.deliver(answer(b2.branch, "approve#1", "x", 1))).toMatchObject({ verdict: "Accepted" })
         yield* sound(ledger)
       })
     )
   )
 
-  it.live("a fork with an edited outcome replaces it, keeping its node and input",
+  it.live(
+    "a fork with an edited outcome replaces it, keeping its node and input",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         const { ledger } = owner
@@ -276,10 +308,17 @@ export const forkSuite = (place: Place): void => {
         expect(JSON.parse(first?.payload ?? "")).toEqual({ node: "step", input: "in-step#1", value: 0, edited: true })
         const second = (yield* entriesOf(ledger, died.branch))[3]
         expect(second).toMatchObject({ kind: "step.failed", key: "step#2", seq: 4 })
-        expect(JSON.parse(second?.payload ?? "")).toEqual({ node: "step", input: "in-step#2", error: { code: 7 }, edited: true })
+        expect(JSON.parse(second?.payload ?? "")).toEqual({
+          node: "step",
+          input: "in-step#2",
+          error: { code: 7 },
+          edited: true
+        })
         expect(yield* openOn(ledger, edited.branch)).toEqual([])
         expect(yield* openOn(ledger, died.branch)).toEqual(["approve#1"])
-        expect(yield* Effect.flip(ledger.fork(request(journal.branch, "none", withOutcome("step#9", 0))))).toMatchObject({
+        expect(
+          yield* Effect.flip(ledger.fork(request(journal.branch, "none", withOutcome("step#9", 0))))
+        ).toMatchObject({
           _tag: "UnknownCheckpoint"
         })
         yield* sound(ledger)
@@ -287,7 +326,8 @@ export const forkSuite = (place: Place): void => {
     )
   )
 
-  it.live("a position with an unfinished once effect is refused with its nearest forkable neighbours",
+  it.live(
+    "a position with an unfinished once effect is refused with its nearest forkable neighbours",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         const { ledger } = owner
@@ -329,7 +369,8 @@ export const forkSuite = (place: Place): void => {
     )
   )
 
-  it.live("an edited outcome of the step whose effect is in flight settles it",
+  it.live(
+    "an edited outcome of the step whose effect is in flight settles it",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         const { ledger } = owner
@@ -344,13 +385,16 @@ export const forkSuite = (place: Place): void => {
         // Nothing is in flight on it any more: it may be forked again.
         expect(yield* ledger.fork(request(child, "g", atCheckpoint(3)))).toMatchObject({ created: true })
         expect(
-          yield* Effect.flip(ledger.settle({ branch: child, effect: `${branch}|pay#1|0`, settlement: { _tag: "DidNotHappen" } }))
+          yield* Effect.flip(
+            ledger.settle({ branch: child, effect: `${branch}|pay#1|0`, settlement: { _tag: "DidNotHappen" } })
+          )
         ).toMatchObject({ _tag: "AlreadySettled" })
       })
     )
   )
 
-  it.live("what is no durable position of a known branch is refused",
+  it.live(
+    "what is no durable position of a known branch is refused",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         const { ledger } = owner
@@ -363,7 +407,9 @@ export const forkSuite = (place: Place): void => {
           })
         }
         const nobody = branchId(`${anyRun()}/main`)
-        expect(yield* Effect.flip(ledger.fork(request(nobody, "f", atCheckpoint(1))))).toMatchObject({ _tag: "RunNotFound" })
+        expect(yield* Effect.flip(ledger.fork(request(nobody, "f", atCheckpoint(1))))).toMatchObject({
+          _tag: "RunNotFound"
+        })
         const sibling = branchId(`${owned.claim.run.run}/none`)
         expect(yield* Effect.flip(ledger.fork(request(sibling, "f", atCheckpoint(1))))).toMatchObject({
           _tag: "RunNotFound",
@@ -379,13 +425,17 @@ export const forkSuite = (place: Place): void => {
         }
         // Nothing can go on from an end.
         yield* owned.write(failed)
-        expect(yield* Effect.flip(ledger.fork(request(branch, "f", atCheckpoint(5))))).toMatchObject({ _tag: "UnknownCheckpoint", head: 4 })
+        expect(yield* Effect.flip(ledger.fork(request(branch, "f", atCheckpoint(5))))).toMatchObject({
+          _tag: "UnknownCheckpoint",
+          head: 4
+        })
         expect(yield* ledger.fork(request(branch, "f", atCheckpoint(4)))).toMatchObject({ created: true })
       })
     )
   )
 
-  it.live("an inherited cancellation was asked for; a later one of the parent was not",
+  it.live(
+    "an inherited cancellation was asked for; a later one of the parent was not",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         const { ledger } = owner
@@ -402,7 +452,8 @@ export const forkSuite = (place: Place): void => {
     )
   )
 
-  it.live("20 forks under one id at once make one branch; with different values one of them",
+  it.live(
+    "20 forks under one id at once make one branch; with different values one of them",
     onBench(({ owner, ledgers }) =>
       Effect.gen(function* () {
         const { journal } = yield* asking(owner)
@@ -420,7 +471,8 @@ export const forkSuite = (place: Place): void => {
           { concurrency: "unbounded" }
         )
         expect(results.filter(({ _tag }) => _tag === "Right")).toHaveLength(1)
-        for (const result of results) if (result._tag === "Left") expect(result.left).toMatchObject({ _tag: "ForkIdReused" })
+        for (const result of results)
+          if (result._tag === "Left") expect(result.left).toMatchObject({ _tag: "ForkIdReused" })
         yield* sound(ledgers[0])
       })
     )

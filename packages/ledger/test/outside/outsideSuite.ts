@@ -8,7 +8,7 @@ import { settlementSuite } from "./settlements.js"
 import { verificationSuite } from "./verification.js"
 
 export const outsideSuite = (place: Place): void => {
-  describe(place.name, () => {
+  describe(`on ${place.name}`, () => {
     describe("deliveries", () => deliverySuite(place))
     describe("forks", () => forkSuite(place))
     describe("settlements and cancellations", () => settlementSuite(place))

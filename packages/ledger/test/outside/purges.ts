@@ -22,7 +22,8 @@ const forked = (owner: Owner) =>
 export const purgeSuite = (place: Place): void => {
   const onBench = benchOf(place)
 
-  it.live("a run with a branch that is not over is not purged, and the branch is named",
+  it.live(
+    "a run with a branch that is not over is not purged, and the branch is named",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         const { ledger } = owner
@@ -34,7 +35,8 @@ export const purgeSuite = (place: Place): void => {
     )
   )
 
-  it.live("a purged run is gone with its branches, and everything late is refused",
+  it.live(
+    "a purged run is gone with its branches, and everything late is refused",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         const { ledger } = owner
@@ -55,7 +57,9 @@ export const purgeSuite = (place: Place): void => {
         expect(yield* Effect.flip(ledger.deliver(answer(branch, "approve#1", "d1", true)))).toMatchObject(late)
         expect(yield* Effect.flip(ledger.deliver(answer(child, "approve#2", "d2", true)))).toMatchObject(late)
         expect(yield* Effect.flip(ledger.cancel(branch, null))).toMatchObject(late)
-        expect(yield* Effect.flip(ledger.settle({ branch, effect: "e", settlement: { _tag: "DidNotHappen" } }))).toMatchObject(late)
+        expect(
+          yield* Effect.flip(ledger.settle({ branch, effect: "e", settlement: { _tag: "DidNotHappen" } }))
+        ).toMatchObject(late)
         const again = { run, fork: forkId("late"), parent: branch, at: { _tag: "Checkpoint", seq: 1 } } as const
         expect(yield* Effect.flip(ledger.fork(again))).toMatchObject(late)
         expect(yield* Effect.flip(ledger.purge(run))).toMatchObject(late)
@@ -64,7 +68,9 @@ export const purgeSuite = (place: Place): void => {
         // A worker that was paused before the end and wakes up now.
         const zombie = ledger.open(owned.claim)
         zombie.append(stepDone("step#9"))
-        const loss = yield* Effect.async<unknown>((resume) => zombie.onDurable(zombie.head, (lost) => resume(Effect.succeed(lost))))
+        const loss = yield* Effect.async<unknown>((resume) =>
+          zombie.onDurable(zombie.head, (lost) => resume(Effect.succeed(lost)))
+        )
         expect(loss).toMatchObject({ _tag: "Fenced" })
         expect(yield* ledger.sql.unsafe(`SELECT 1 FROM fermata_journal WHERE branch_id LIKE '${run}/%'`)).toEqual([])
 
@@ -75,7 +81,8 @@ export const purgeSuite = (place: Place): void => {
     )
   )
 
-  it.live("an unknown run cannot be purged",
+  it.live(
+    "an unknown run cannot be purged",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         const run = anyRun()
@@ -84,7 +91,8 @@ export const purgeSuite = (place: Place): void => {
     )
   )
 
-  it.live("a purge against forks and answers at once: either the fork exists, or the run is gone",
+  it.live(
+    "a purge against forks and answers at once: either the fork exists, or the run is gone",
     onBench(({ owner, ledgers }) =>
       Effect.gen(function* () {
         for (let round = 0; round < 8; round++) {

@@ -37,7 +37,8 @@ const rows = (ledger: Ledger, branch: BranchId) => ledger.inbox(branch, 0)
 export const settlementSuite = (place: Place): void => {
   const onBench = benchOf(place)
 
-  it.live("an effect in doubt is settled once: the same word again is a duplicate, another is refused",
+  it.live(
+    "an effect in doubt is settled once: the same word again is a duplicate, another is refused",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         const { ledger } = owner
@@ -66,7 +67,8 @@ export const settlementSuite = (place: Place): void => {
     )
   )
 
-  it.live("a refused outcome is settleable; a known outcome, an ended run and an unknown effect are not",
+  it.live(
+    "a refused outcome is settleable; a known outcome, an ended run and an unknown effect are not",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         const { ledger } = owner
@@ -91,21 +93,26 @@ export const settlementSuite = (place: Place): void => {
         yield* owned.write(completed)
         expect(yield* Effect.flip(settle(3))).toMatchObject({ _tag: "AlreadySettled" })
         const nobody = branchId(`${anyRun()}/main`)
-        expect(yield* Effect.flip(ledger.settle({ branch: nobody, effect: key(1), settlement: didNotHappen }))).toMatchObject({
+        expect(
+          yield* Effect.flip(ledger.settle({ branch: nobody, effect: key(1), settlement: didNotHappen }))
+        ).toMatchObject({
           _tag: "UnknownEffect"
         })
       })
     )
   )
 
-  it.live("a settlement that the journal could not store is refused and settles nothing",
+  it.live(
+    "a settlement that the journal could not store is refused and settles nothing",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         const { ledger } = owner
         const { branch, effect } = yield* inDoubt(owner)
         for (const json of ["{", `"${"x".repeat(64 * 1024 * 1024)}"`]) {
           const settlement = { _tag: "Succeeded", json } as const
-          expect(yield* Effect.flip(ledger.settle({ branch, effect, settlement }))).toMatchObject({ _tag: "SettlementInvalid" })
+          expect(yield* Effect.flip(ledger.settle({ branch, effect, settlement }))).toMatchObject({
+            _tag: "SettlementInvalid"
+          })
         }
         expect(yield* rows(ledger, branch)).toEqual([])
         expect(yield* ledger.settle({ branch, effect, settlement: succeeded(null) })).toBe("Accepted")
@@ -113,7 +120,8 @@ export const settlementSuite = (place: Place): void => {
     )
   )
 
-  it.live("an inherited keyed intent is settled on the child under its key, apart from the parent",
+  it.live(
+    "an inherited keyed intent is settled on the child under its key, apart from the parent",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         const { ledger } = owner
@@ -134,14 +142,17 @@ export const settlementSuite = (place: Place): void => {
     )
   )
 
-  it.live("of 16 concurrent settlements one is accepted",
+  it.live(
+    "of 16 concurrent settlements one is accepted",
     onBench(({ owner, ledgers }) =>
       Effect.gen(function* () {
         const { branch, effect } = yield* inDoubt(owner)
         const results = yield* Effect.forEach(
           Array.from({ length: 16 }, (_, index) => index),
           (index) =>
-            Effect.either((ledgers[index % ledgers.length] ?? ledgers[0]).settle({ branch, effect, settlement: succeeded(index) })),
+            Effect.either(
+              (ledgers[index % ledgers.length] ?? ledgers[0]).settle({ branch, effect, settlement: succeeded(index) })
+            ),
           { concurrency: "unbounded" }
         )
         expect(results.filter(Either.isRight).map(({ right }) => right)).toEqual(["Accepted"])
@@ -150,7 +161,8 @@ export const settlementSuite = (place: Place): void => {
     )
   )
 
-  it.live("a cancellation is accepted once, is inert when repeated, and comes too late after the end",
+  it.live(
+    "a cancellation is accepted once, is inert when repeated, and comes too late after the end",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         const { ledger } = owner
@@ -178,7 +190,8 @@ export const settlementSuite = (place: Place): void => {
     )
   )
 
-  it.live("a reason of any length is cut to what always fits",
+  it.live(
+    "a reason of any length is cut to what always fits",
     onBench(({ owner }) =>
       Effect.gen(function* () {
         const { ledger } = owner
