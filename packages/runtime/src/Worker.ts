@@ -3,7 +3,7 @@
  * database, in any number of processes; they coordinate through the database alone.
  */
 import { Ledger, type LedgerError } from "@fermata/ledger"
-import { Context, Duration, Effect, ExecutionStrategy, Exit, Layer, type Runtime, Schedule, Scope } from "effect"
+import { Context, Duration, Effect, ExecutionStrategy, Exit, Layer, Runtime, RuntimeFlags, Schedule, Scope } from "effect"
 import * as WorkerSession from "./internal/WorkerSession.js"
 import type * as Workflow from "./Workflow.js"
 
@@ -45,7 +45,8 @@ export const layer = <const Ws extends ReadonlyArray<{ readonly definition: stri
       // The workflows' requirements are in the runtime that was just captured.
       make(
         options as unknown as WorkerOptions<ReadonlyArray<Workflow.Any>>,
-        runtime as unknown as Runtime.Runtime<never>
+        // Bodies and handlers are many and short: per-fiber metrics would cost more than they do.
+        Runtime.disableRuntimeFlag(runtime, RuntimeFlags.RuntimeMetrics) as unknown as Runtime.Runtime<never>
       )
     )
   )

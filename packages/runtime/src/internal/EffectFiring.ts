@@ -347,8 +347,7 @@ export class EffectFiring implements StepScope {
       const run = limited(
         Effect.suspend(() => handler.handle(value.right, firingOf(key, again))),
         effect.delivery.timeLimit,
-        effect.name,
-        this.step.branch.host.runtime
+        effect.name
       )
       return CrashPoint.armed()
         ? CrashPoint.reach("before-handler", key).pipe(
@@ -577,33 +576,35 @@ const messageOf = (exit: Exit.Exit<unknown, unknown>): string => {
 
 /**
  * The exit of an effect within a time limit (milliseconds). It runs on a fiber of its own, so that the limit holds also
- * where the caller may not be interrupted; one that ends at once costs no timer.
+ * where the caller may not be interrupted; it has the caller's spans and annotations. One that ends at once costs no
+ * timer.
  */
 const limited = (
   effect: Effect.Effect<unknown, unknown>,
   limit: number,
-  name: string,
-  runtime: Runtime.Runtime<never>
+  name: string
 ): Effect.Effect<Exit.Exit<unknown, unknown>> =>
-  Effect.async<Exit.Exit<unknown, unknown>>((resume) => {
-    const fiber = Runtime.runFork(runtime)(effect)
-    const exit = fiber.unsafePoll()
-    if (exit !== null) {
-      resume(Effect.succeed(exit))
-      return
-    }
-    const timer = Runtime.runFork(runtime)(Effect.sleep(Duration.millis(limit)))
-    timer.addObserver((slept) => {
-      if (Exit.isFailure(slept)) return
-      fiber.unsafeInterruptAsFork(FiberId.none)
-      resume(Effect.succeed(Exit.die(new Error(`The handler of ${name} took longer than ${limit} ms`))))
+  Effect.flatMap(Effect.runtime<never>(), (runtime) =>
+    Effect.async<Exit.Exit<unknown, unknown>>((resume) => {
+      const fiber = Runtime.runFork(runtime)(Effect.interruptible(effect))
+      const exit = fiber.unsafePoll()
+      if (exit !== null) {
+        resume(Effect.succeed(exit))
+        return
+      }
+      const timer = Runtime.runFork(runtime)(Effect.interruptible(Effect.sleep(Duration.millis(limit))))
+      timer.addObserver((slept) => {
+        if (Exit.isFailure(slept)) return
+        fiber.unsafeInterruptAsFork(FiberId.none)
+        resume(Effect.succeed(Exit.die(new Error(`The handler of ${name} took longer than ${limit} ms`))))
+      })
+      fiber.addObserver((ended) => {
+        timer.unsafeInterruptAsFork(FiberId.none)
+        resume(Effect.succeed(ended))
+      })
+      return Effect.sync(() => {
+        timer.unsafeInterruptAsFork(FiberId.none)
+        fiber.unsafeInterruptAsFork(FiberId.none)
+      })
     })
-    fiber.addObserver((ended) => {
-      timer.unsafeInterruptAsFork(FiberId.none)
-      resume(Effect.succeed(ended))
-    })
-    return Effect.sync(() => {
-      timer.unsafeInterruptAsFork(FiberId.none)
-      fiber.unsafeInterruptAsFork(FiberId.none)
-    })
-  })
+  )
