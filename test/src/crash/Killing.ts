@@ -54,6 +54,17 @@ export const killAt = (site: Site, one: Scenario, point: string) =>
     })
   )
 
+/** Kills one process in which all the scenarios' firings of the effect have happened, and none is recorded. */
+export const killTogether = (site: Site, scenarios: ReadonlyArray<Scenario>, effect: string) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const point = `happened:${effect}`
+      const child = yield* course(site, scenarios, { stopAt: [point] })
+      yield* Effect.forEach(scenarios, () => child.stopped(point), { discard: true })
+      yield* child.kill
+    })
+  )
+
 /** A new process that finishes all the scenarios. */
 export const finish = (site: Site, scenarios: ReadonlyArray<Scenario>) =>
   Effect.scoped(

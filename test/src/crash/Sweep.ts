@@ -7,7 +7,7 @@ import { SqlClient } from "@effect/sql/SqlClient"
 import { Effect, Layer, Schema } from "effect"
 import { createHash, randomUUID } from "node:crypto"
 import type { EffectLog } from "../EffectLog.js"
-import { pass } from "../processes/Inside.js"
+import { hold, pass } from "../processes/Inside.js"
 
 /** `silent`: the receiver answers no questions, so that a `once` effect in doubt needs an operator. */
 export const Order = Schema.Struct({ run: Schema.String, account: Schema.String, silent: Schema.Boolean })
@@ -111,16 +111,19 @@ export const make = (log: EffectLog) => {
       })
     )
 
-  /** The receiver's side of a firing: the process may be killed just before it happens and just after. */
+  /**
+   * The receiver's side of a firing: the process may be killed just before it happens and just after, or wait there, at
+   * `happened`, for other runs to come as far.
+   */
   const happen = <A>(name: string, firing: SideEffect.Firing, input: unknown, value: A) =>
-    Effect.suspend(() => {
+    Effect.promise(async () => {
       pass(`entered:${name}`)
       const inputDigest = createHash("sha256").update(JSON.stringify(input)).digest("base64url")
       const written = log.write({ at: firing.key, effect: name, idempotencyKey: firing.idempotencyKey, inputDigest })
       pass(`fired:${name}`)
-      return written === "recorded"
-        ? Effect.succeed(value)
-        : Effect.dieMessage(`${firing.key} was ruled never to happen`)
+      await hold(`happened:${name}`)
+      if (written === "refused") throw new Error(`${firing.key} was ruled never to happen`)
+      return value
     })
   const ask = <A>(firing: SideEffect.Firing, order: Order, value: A) =>
     Effect.sync(() =>

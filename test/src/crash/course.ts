@@ -22,18 +22,10 @@ const given = input(Given)
 const log = EffectLog.open(given.log)
 const { handlers, workflow } = make(log)
 
-// Points are the same in every scenario: the branch is left out of their names. What was appended and is not durable yet is no
-// boundary of its own.
+// Points are the same in every scenario: the branch is left out of their names. What becomes durable does so in a commit, and
+// those are watched in the driver.
 CrashPoint.install((name, detail) => {
-  if (name === "durable")
-    pass(
-      `durable:${detail
-        .split(" ")
-        .slice(2)
-        .join(" ")
-        .replace(/[^ ]*\/main\|/, "")}`
-    )
-  else if (name !== "appended") pass(`${name}:${detail.slice(detail.indexOf("|") + 1)}`)
+  if (name !== "appended" && name !== "durable") pass(`${name}:${detail.slice(detail.indexOf("|") + 1)}`)
   return undefined
 })
 CommitPoints.watch(given.plane)
@@ -46,32 +38,37 @@ const course = ({ order, workflow }: (typeof scenarios)[number]) =>
   Effect.gen(function* () {
     const client = yield* Client.Client
     const { branch } = yield* client.start(workflow, order, { run: order.run })
+    const settled = new Set<string>()
+    const doubts = ({ problems }: Client.Description) =>
+      problems.flatMap((problem) => (problem._tag === "InDoubt" && !settled.has(problem.key) ? [problem] : []))
+    const other = ({ problems }: Client.Description) => problems.find(({ _tag }) => _tag !== "InDoubt")
     let answered = false
-    let stuck = 0
     for (;;) {
       const now = yield* client.awaitStatus(
         branch,
-        ({ status, waitingFor }) =>
-          over(status) || status === "stuck" || (!answered && waitingFor.some(({ _tag }) => _tag === "Answer"))
+        (now) =>
+          over(now.status) ||
+          (now.status === "stuck" && (doubts(now).length > 0 || other(now) !== undefined)) ||
+          (!answered && now.waitingFor.some(({ _tag }) => _tag === "Answer"))
       )
-      if (over(now.status)) return { run: order.run, status: now.status, stuck }
-      if (now.status !== "stuck") {
-        answered = true
-        yield* client.resume(Approval, {
-          branch,
-          interrupt: "approval#1",
-          value: { approver: "Ada" },
-          deliveryId: "answer",
-          intent: "retry"
-        })
+      if (over(now.status)) return { run: order.run, status: now.status, stuck: settled.size }
+      if (now.status === "stuck") {
+        const problem = other(now)
+        if (problem !== undefined) return yield* Effect.dieMessage(`${branch} is stuck: ${problem.message}`)
+        for (const doubt of doubts(now)) {
+          yield* settle(branch, doubt)
+          settled.add(doubt.key)
+        }
         continue
       }
-      stuck++
-      for (const problem of now.problems) {
-        if (problem._tag !== "InDoubt") return yield* Effect.dieMessage(`${branch} is stuck: ${problem.message}`)
-        yield* settle(branch, problem)
-      }
-      yield* client.awaitStatus(branch, ({ status }) => status !== "stuck")
+      answered = true
+      yield* client.resume(Approval, {
+        branch,
+        interrupt: "approval#1",
+        value: { approver: "Ada" },
+        deliveryId: "answer",
+        intent: "retry"
+      })
     }
   })
 
