@@ -3,7 +3,14 @@ import { Schema } from "effect"
 
 /** The database cannot be used as a ledger, and trying again will not change that. */
 export class LedgerUnusable extends Schema.TaggedError<LedgerUnusable>("fermata/LedgerUnusable")("LedgerUnusable", {
-  reason: Schema.Literal("not a database", "cannot be opened", "read-only", "newer version", "migration failed", "closed"),
+  reason: Schema.Literal(
+    "not a database",
+    "cannot be opened",
+    "read-only",
+    "newer version",
+    "migration failed",
+    "closed"
+  ),
   /** Where: a file name, or a host and database without credentials. */
   database: Schema.String,
   detail: Schema.String,
@@ -166,12 +173,21 @@ export class ResumeValueInvalid extends Schema.TaggedError<ResumeValueInvalid>("
   }
 }
 
+/** What was addressed is no durable position that a branch can go on from. */
 export class UnknownCheckpoint extends Schema.TaggedError<UnknownCheckpoint>("fermata/UnknownCheckpoint")(
   "UnknownCheckpoint",
-  { branch: Schema.String, seq: Schema.Number, head: Schema.NullOr(Schema.Number) }
+  {
+    branch: Schema.String,
+    seq: Schema.Number,
+    head: Schema.NullOr(Schema.Number),
+    /** The step whose outcome was to be edited, if that is what addressed the position. */
+    step: Schema.optional(Schema.String)
+  }
 ) {
   override get message() {
-    return `Branch ${this.branch} has no durable position ${this.seq}${this.head === null ? "" : ` (1 to ${this.head})`}.`
+    return this.step === undefined
+      ? `Branch ${this.branch} has no durable position ${this.seq} to go on from${this.head === null ? "" : ` (1 to ${this.head})`}.`
+      : `Branch ${this.branch} has no recorded outcome of the step ${this.step}. Its history names the steps that have one.`
   }
 }
 

@@ -18,6 +18,7 @@ import { makePgCommit } from "./internal/PgCommit.js"
 import { makePurge } from "./internal/Purge.js"
 import { makeRuns } from "./internal/Runs.js"
 import { makeSqliteCommit } from "./internal/SqliteCommit.js"
+import { makeSettlements } from "./internal/Settlements.js"
 import { makeVerify } from "./internal/Verify.js"
 import { listen } from "./internal/Wakeups.js"
 import { Ledger } from "./Ledger.js"
@@ -60,16 +61,16 @@ const make = (options: LedgerOptions): Effect.Effect<Ledger, LedgerError, SqlCli
       patience: options.patience ?? 10_000,
       ...time
     })
-    const file = dialect === "sqlite" && (yield* openSqlite(db, options.synchronous ?? "full"))
+    const shared = dialect === "pg" || (yield* openSqlite(db, options.synchronous ?? "full"))
     yield* migrate(db)
     yield* db.syncTime
 
-    const leases = makeLeases(db)
+    const leases = makeLeases(db, shared)
     const claims = makeClaims(db, leases)
     const commit: Commit = dialect === "pg" ? yield* makePgCommit(db) : makeSqliteCommit(db)
     const writer = new JournalWriter(db, commit, yield* Effect.runtime<never>(), claims.forget)
     yield* Effect.addFinalizer(() => Effect.sync(() => writer.close()))
-    yield* listen(db, file)
+    if (shared) yield* listen(db)
 
     const { forget: _, ...claiming } = claims
     return {
@@ -81,6 +82,7 @@ const make = (options: LedgerOptions): Effect.Effect<Ledger, LedgerError, SqlCli
       sql,
       ...makeRuns(db),
       ...makeInbox(db),
+      ...makeSettlements(db),
       ...makeForks(db),
       ...makeVerify(db),
       ...makePurge(db),

@@ -15,8 +15,9 @@ import { entryDigest } from "./Digest.js"
 import { firstEventDigest } from "./Forks.js"
 import { answerKey, type AnswerPayload, verifyInboxRow } from "./Gate.js"
 import { type Ancestor, readLineage } from "./History.js"
-import { digestAt, entriesAfter, missingEntry, pageSize, payloadIf } from "./HistoryLookup.js"
+import { digestAt, entriesAfter, letOthersRun, missingEntry, pageSize, payloadIf } from "./HistoryLookup.js"
 import { isIndexedKind } from "./migrations.js"
+import { settlementKey } from "./Settlements.js"
 import { isOver, type RawEntry, type RawInbox, type RawInterrupt } from "./Rows.js"
 
 /** What was found on one branch; `undefined` if it was purged meanwhile. */
@@ -52,6 +53,7 @@ export const auditBranch = (
       return { entries: 0, problems: [started.left] }
     }
     const progress = started.right
+    yield* letOthersRun
     yield* db.query("verify: read a branch", advance(db, progress, branch))
     return yield* db.transaction("verify: compare a branch", () =>
       Effect.gen(function* () {
@@ -135,6 +137,7 @@ const advance = (db: Database, progress: Progress, row: BranchInfo): Effect.Effe
               )}`
       for (const entry of page) takeEntry(progress, id, entry)
       takeMoves(progress, id, moves, stored)
+      if (page.length === pageSize) yield* letOthersRun
       if (page.length === 0) {
         // Truncated: nothing up to the head is there.
         progress.problems.push(missingEntry(id, progress.seq + 1))
@@ -197,7 +200,7 @@ const moveOf = (entry: Entry): Move | undefined => {
       answer !== undefined
         ? answerKey(entry.key)
         : settlement !== undefined
-          ? `settle:${entry.key}`
+          ? settlementKey(entry.key)
           : entry.kind === "cancel.requested"
             ? "cancel"
             : entry.key

@@ -20,13 +20,14 @@ import {
   UnknownCheckpoint,
   UnknownInterrupt
 } from "../LedgerError.js"
+import { persistProblems } from "./Acceptance.js"
 import { lockRun, readBranch, readRun, runState } from "./BranchRows.js"
 import type { Database } from "./Database.js"
 import { entryDigest, forkDigest } from "./Digest.js"
 import { openedIn } from "./Gate.js"
 import { readLineage } from "./History.js"
 import { entriesByKey, payloadIf, walkHistory } from "./HistoryLookup.js"
-import { openInterrupts, persistProblems } from "./Inbox.js"
+import { openInterrupts } from "./Inbox.js"
 import { isOver, type RawBranch } from "./Rows.js"
 
 /** An interrupt that is open at a position. */
@@ -110,7 +111,12 @@ export const makeForks = (db: Database): Pick<Ledger, "fork"> => ({
             case "UnknownCheckpoint":
               return verdict.head === undefined
                 ? yield* new RunNotFound({ id: run === undefined ? request.run : request.parent })
-                : yield* new UnknownCheckpoint({ branch: request.parent, seq: position.seq, head: verdict.head })
+                : yield* new UnknownCheckpoint({
+                    branch: request.parent,
+                    seq: position.seq,
+                    head: verdict.head,
+                    ...(request.at._tag === "Outcome" ? { step: request.at.step } : {})
+                  })
             case "CheckpointPruned":
               return yield* new UnknownCheckpoint({ branch: request.parent, seq: position.seq, head: null })
             case "ForkIdReused":

@@ -20,6 +20,15 @@ const isEffectKind =
 /** Rows read at a time: bounds memory, and how long a walk holds a connection. */
 export const pageSize = 1000
 
+/**
+ * Lets timers, sockets and other fibers have their turn. SQLite answers at once, so that a long walk would otherwise hold
+ * the thread until leases lapse.
+ */
+export const letOthersRun: Effect.Effect<void> = Effect.async((resume) => {
+  const turn = setImmediate(() => resume(Effect.void))
+  return Effect.sync(() => clearImmediate(turn))
+})
+
 /** The digest that the history's entry `seq` + 1 chains over; `undefined` if the entry at `seq` is missing. */
 export const digestAt = (
   db: Database,
@@ -87,6 +96,7 @@ export const walkHistory = (
       while (seq < to) {
         const page = yield* entriesAfter(db, branch.branch, seq, to)
         if (page.length === 0) return yield* missingEntry(branch.branch, seq + 1)
+        if (page.length === pageSize) yield* letOthersRun
         for (const entry of page) {
           const problem = entryProblem(entry, branch.branch, seq + 1, digest)
           if (problem !== undefined) return yield* problem

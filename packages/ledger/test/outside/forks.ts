@@ -319,7 +319,8 @@ export const forkSuite = (place: Place): void => {
         expect(
           yield* Effect.flip(ledger.fork(request(journal.branch, "none", withOutcome("step#9", 0))))
         ).toMatchObject({
-          _tag: "UnknownCheckpoint"
+          _tag: "UnknownCheckpoint",
+          step: "step#9"
         })
         yield* sound(ledger)
       })
