@@ -487,6 +487,21 @@ export const clientSuite = <E>(name: string, plane: Layer.Layer<Ledger | Client.
         }).pipe(Effect.provide(plane))
       )
 
+      it.scoped("waits for its own interrupts, not for those of its run's other branches", () =>
+        Effect.gen(function* () {
+          const { branch, client, worker } = yield* parked("r")
+          const ledger = yield* Ledger
+          const child = yield* client.fork({ from: { branch, seq: 1 }, forkId: "f" })
+          const due = (yield* ledger.now) + 3_600_000
+          yield* worker.release(yield* worker.take(definition), { _tag: "Waiting", wakeAt: due })
+          same((yield* client.describe(child.branch)).waitingFor, [{ _tag: "Time", at: due }])
+          same(
+            (yield* client.branches("r")).map(({ waitingFor }) => waitingFor.map(({ _tag }) => _tag)),
+            [["Answer"], ["Time"]]
+          )
+        }).pipe(Effect.provide(plane))
+      )
+
       it.scoped("replaces a step's outcome by one that its node may have", () =>
         Effect.gen(function* () {
           const client = yield* Client.Client

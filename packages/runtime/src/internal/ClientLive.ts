@@ -1,14 +1,7 @@
 /** The client over a ledger: checks ids and values where they enter, and says the ledger's answers in the workflow's types. */
 import { BranchId, DeliveryId, ForkId, idProblem, InterruptId, RunId, runOf } from "@fermata/contract"
-import {
-  type DeliverRequest,
-  jsonDigest,
-  type Ledger,
-  type SettleRequest,
-  UnknownCheckpoint,
-  UnknownEffect
-} from "@fermata/ledger"
-import { Duration, Effect, Either, Option, Schema } from "effect"
+import { type DeliverRequest, jsonDigest, type Ledger, type SettleRequest, UnknownEffect } from "@fermata/ledger"
+import { Array as Arr, Duration, Effect, Either, Option, Schema } from "effect"
 import { randomUUID } from "node:crypto"
 import type { Client, Settlement } from "../Client.js"
 import type * as Node from "../Node.js"
@@ -85,7 +78,10 @@ export const make = (ledger: Ledger, options: { readonly poll?: Duration.Duratio
     }),
 
     branches: Effect.fn("Client.branches")(function* (run) {
-      return yield* describeRows(ledger, yield* ledger.branches(yield* runNamed(run)))
+      const rows = yield* ledger.branches(yield* runNamed(run))
+      // Branches that were made in one millisecond have no order of their own.
+      const [roots, forks] = Arr.partition(rows, ({ parent }) => parent !== null)
+      return yield* describeRows(ledger, [...roots, ...forks])
     }),
 
     list: Effect.fn("Client.list")(function* (options = {}) {
@@ -133,10 +129,6 @@ export const make = (ledger: Ledger, options: { readonly poll?: Duration.Duratio
     fork: Effect.fn("Client.fork")(function* ({ forkId, from }) {
       const parent = yield* checkBranch(from.branch)
       const fork = yield* checkFork(forkId)
-      // Comparisons with NaN or a fraction would let them pass as positions.
-      if (!Number.isSafeInteger(from.seq)) {
-        return yield* new UnknownCheckpoint({ branch: parent, seq: from.seq, head: null })
-      }
       return yield* ledger.fork({ run: runOf(parent), fork, parent, at: { _tag: "Checkpoint", seq: from.seq } })
     }),
 
