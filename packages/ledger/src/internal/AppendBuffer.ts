@@ -4,7 +4,7 @@
  */
 import { SqlError } from "@effect/sql/SqlError"
 import { admitAppend, admitEntry, type BranchId, type Entry, type EntryDraft, isTerminal } from "@fermata/contract"
-import { Cause, Effect, Either, Exit } from "effect"
+import { Cause, Chunk, Effect, Either, Exit } from "effect"
 import type { BranchJournal, BranchStatus, Claim, Release } from "../Ledger.js"
 import { EntryRefused, Fenced, InboxAdvanced, type LedgerError, LedgerUnusable } from "../LedgerError.js"
 import { lockBranch } from "./BranchRows.js"
@@ -405,14 +405,20 @@ const typedExit = <A, E>(
 > => {
   if (Exit.isSuccess(exit)) return Effect.succeed({ _tag: "Success", value: exit.value })
   const failure = Cause.failureOrCause(exit.cause)
-  if (Either.isRight(failure)) return Effect.failCause(failure.right)
-  const error = failure.left
-  if (error instanceof SqlError && /^(busy|conflict|disconnected)$/.test(failureKind(causeOf(error)))) {
-    return Effect.fail(error)
+  if (Either.isRight(failure)) {
+    // The savepoint of a lost connection cannot be rolled back, which the client says as a defect.
+    const lost = Chunk.findFirst(Cause.defects(failure.right), mayPass)
+    return lost._tag === "Some" ? Effect.fail(lost.value) : Effect.failCause(failure.right)
   }
+  const error = failure.left
+  if (mayPass(error)) return Effect.fail(error)
   // An SqlError that is not the body's own can only come from the savepoint, which then is the body's failure too.
   return Effect.succeed({ _tag: "Failure", error: error as E })
 }
+
+/** True of a driver's failure that trying the whole transaction again may mend. */
+const mayPass = (error: unknown): error is SqlError =>
+  error instanceof SqlError && /^(busy|conflict|disconnected)$/.test(failureKind(causeOf(error)))
 
 /** A callback's defect is its own: it must not stop the writer, and must not pass unseen. */
 const call = (callback: () => void): void => {

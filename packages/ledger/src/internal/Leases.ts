@@ -37,7 +37,8 @@ export interface Leases extends Pick<Ledger, "register" | "fate"> {
 /** A branch is renewed this often within one lease. */
 const renewalsPerLease = 3
 
-export const makeLeases = (db: Database): Leases => {
+/** `shared`: other processes can open the database. Where none can, nobody could ever take a branch over. */
+export const makeLeases = (db: Database, shared: boolean): Leases => {
   const { sql } = db
   const own = new Map<string, Registration>()
 
@@ -144,7 +145,7 @@ export const makeLeases = (db: Database): Leases => {
       }
       yield* Deferred.succeed(lost, undefined)
     })
-    yield* Effect.forkScoped(keep)
+    if (shared) yield* Effect.forkScoped(keep)
     return { worker, lost: Deferred.await(lost) }
   })
 

@@ -62,8 +62,8 @@ const moveInterrupts = (run: Run, part: Part, entries: ReadonlyArray<Entry>): vo
   }
 }
 
-/** Moves the branch's row; the rows of its entries follow. */
-const move = (run: Run, part: Part): PartOutcome => {
+/** Moves the branch's row, if it is where its owner believes it; the rows of its entries follow. */
+const move = (run: Run, part: Part): PartOutcome | undefined => {
   const { branch, epoch, base, mid, head, inboxSeen, letGo } = part
   const place = [branch, epoch, base.seq, base.digest]
   // The statements' rows have these columns.
@@ -81,7 +81,13 @@ const move = (run: Run, part: Part): PartOutcome => {
     const here = inboxHead(advance, [mid.seq, mid.digest, ...place])
     if (here !== undefined) return { _tag: "InboxAdvanced", inboxHead: here }
   }
-  const [row] = run(`SELECT * FROM fermata_branches WHERE branch_id = ?`, [branch]) as ReadonlyArray<RawBranch>
+  return undefined
+}
+
+/** What became of a part whose row is not where its owner believes it. */
+const lookAgain = (run: Run, part: Part): PartOutcome => {
+  // The statement's rows have these columns.
+  const [row] = run(`SELECT * FROM fermata_branches WHERE branch_id = ?`, [part.branch]) as ReadonlyArray<RawBranch>
   return missed(part, row && branchOfRow(row))
 }
 
@@ -89,6 +95,8 @@ const store = (run: Run, parts: ReadonlyArray<Part>): ReadonlyArray<PartOutcome>
   const rows: Array<Entry> = []
   const outcomes = parts.map((part): PartOutcome => {
     const outcome = move(run, part)
+    // Also what turns out to be stored already has its rows.
+    if (outcome === undefined) return lookAgain(run, part)
     const entries = storedEntries(part, outcome)
     for (const entry of entries) rows.push(entry)
     if (entries.some(changesInterrupts)) moveInterrupts(run, part, entries)

@@ -9,10 +9,8 @@ import { pgConnection } from "./PgConnection.js"
 import type { Announcement } from "../Ledger.js"
 
 /** Hears other processes until the scope closes. */
-export const listen = (db: Database, file: boolean): Effect.Effect<void, never, Scope.Scope> => {
-  if (db.dialect === "pg") return listenPg(db)
-  return file ? pollSqlite(db) : Effect.void
-}
+export const listen = (db: Database): Effect.Effect<void, never, Scope.Scope> =>
+  db.dialect === "pg" ? listenPg(db) : pollSqlite(db)
 
 /** Milliseconds between looks: short while something happens, long when nothing does. */
 const shortest = 2
