@@ -5,7 +5,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Plane } from "@fermata/runtime"
 import * as Testing from "@fermata/runtime/testing"
-import { clientSuite } from "./clientSuite.js"
+import { clientAnsweringSuite } from "./clientAnsweringSuite.js"
+import { clientReadingSuite } from "./clientReadingSuite.js"
 
 const file = Layer.unwrapScoped(
   Effect.map(
@@ -17,6 +18,10 @@ const file = Layer.unwrapScoped(
   )
 )
 
-clientSuite("SQLite in memory", Testing.layer)
-clientSuite("a SQLite file", file)
-clientSuite("PostgreSQL", Layer.unwrapScoped(Effect.map(freshPostgres, (url) => Plane.postgres({ url }))))
+const postgres = Layer.unwrapScoped(Effect.map(freshPostgres, (url) => Plane.postgres({ url })))
+
+for (const suite of [clientReadingSuite, clientAnsweringSuite]) {
+  suite("SQLite in memory", Testing.layer)
+  suite("a SQLite file", file)
+  suite("PostgreSQL", postgres)
+}
