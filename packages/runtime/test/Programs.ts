@@ -44,10 +44,10 @@ export type Op =
       readonly op: "fork"
       readonly how: "fork" | "forkDaemon" | "forkScoped"
       readonly of: Op
-      readonly then: Op
+      readonly next: Op
       readonly end: "join" | "interrupt" | "leave"
     }
-  | { readonly op: "ensuring" | "acquireRelease" | "catchAll"; readonly of: Op; readonly then: Op }
+  | { readonly op: "ensuring" | "acquireRelease" | "catchAll"; readonly of: Op; readonly next: Op }
   | { readonly op: "uninterruptible"; readonly of: Op }
 
 // ── Making them ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -107,7 +107,7 @@ export const program = (depth: number): fc.Arbitrary<Op> => {
         op: fc.constant("fork" as const),
         how: fc.constantFrom("fork" as const, "forkDaemon" as const, "forkScoped" as const),
         of: one,
-        then: one,
+        next: one,
         end: fc.constantFrom("join" as const, "interrupt" as const, "leave" as const)
       })
     },
@@ -116,7 +116,7 @@ export const program = (depth: number): fc.Arbitrary<Op> => {
       arbitrary: fc.record({
         op: fc.constantFrom("ensuring" as const, "acquireRelease" as const, "catchAll" as const),
         of: one,
-        then: one
+        next: one
       })
     },
     { weight: 1, arbitrary: one.map((of): Op => ({ op: "uninterruptible", of })) }
@@ -159,9 +159,12 @@ type Handlers =
   | SideEffect.HandlerOf<"repeatable">
 type Running = Effect.Effect<void, string, Workflow.WorkflowScope | Scope.Scope | Handlers>
 
+/** The ways to fork. */
+const forks = { fork: Effect.fork, forkDaemon: Effect.forkDaemon, forkScoped: Effect.forkScoped }
+
 /** The workflow that interprets programs, and the handlers of its effects, which wait on the stage. */
 export const interpreter = (stage: Stage) => {
-  const wait = ({ call, sync }: Call) => (sync ? Effect.void : stage.wait(bodyLatch(call)))
+  const wait = ({ call, sync }: Call) => (sync && !stage.strict ? Effect.void : stage.wait(bodyLatch(call)))
   const handler = (call: Call, firing: SideEffect.Firing) =>
     Effect.suspend(() => {
       stage.fired.push(firing.key)
@@ -179,6 +182,8 @@ export const interpreter = (stage: Stage) => {
   const repeatable = Node.make("repeatable", { ...declared, effects: [Repeatable] }, (call) =>
     Effect.zipLeft(Repeatable(call), wait(call))
   )
+  // A timer that is due at once would race with what starts beside it.
+  const span = (millis: number) => Duration.millis(stage.strict ? Math.max(1, millis) : millis)
   const nodes: Record<
     Delivered,
     (call: Call) => Effect.Effect<typeof Done.Type, typeof Done.Type, Workflow.WorkflowScope | Handlers>
@@ -222,7 +227,7 @@ export const interpreter = (stage: Stage) => {
             case "step":
               return call(op)
             case "sleep":
-              return Effect.zipRight(Effect.sleep(Duration.millis(Math.max(op.millis, 0))), note(`slept ${op.millis}`))
+              return Effect.zipRight(Effect.sleep(span(op.millis)), note(`slept ${op.millis}`))
             case "ask":
               return Effect.flatMap(
                 Effect.suspend(() => Approval(++calls)),
@@ -279,7 +284,7 @@ export const interpreter = (stage: Stage) => {
               return Effect.raceAll(op.of.map(run))
             case "timeout":
               return Effect.timeoutTo(run(op.of), {
-                duration: op.millis,
+                duration: span(op.millis),
                 onSuccess: () => "in time",
                 onTimeout: () => "timed out"
               }).pipe(Effect.flatMap(note))
@@ -294,24 +299,24 @@ export const interpreter = (stage: Stage) => {
             }
             case "fork":
               return Effect.gen(function* () {
-                const fiber = yield* Effect[op.how](Effect.onExit(run(op.of), (exit) => note(`child ${exit._tag}`)))
-                yield* run(op.then)
+                const fiber = yield* forks[op.how](Effect.onExit(run(op.of), (exit) => note(`child ${exit._tag}`)))
+                yield* run(op.next)
                 if (op.end === "join") yield* Fiber.join(fiber)
                 else if (op.end === "interrupt") yield* Fiber.interrupt(fiber)
               })
             case "ensuring":
-              return Effect.ensuring(run(op.of), Effect.ignore(run(op.then)))
+              return Effect.ensuring(run(op.of), Effect.ignore(run(op.next)))
             case "acquireRelease":
               return Effect.scoped(
                 Effect.zipRight(
                   Effect.acquireRelease(note("acquired"), () =>
-                    Effect.zipRight(Effect.ignore(run(op.then)), note("released"))
+                    Effect.zipRight(Effect.ignore(run(op.next)), note("released"))
                   ),
                   run(op.of)
                 )
               )
             case "catchAll":
-              return Effect.catchAll(run(op.of), (error) => Effect.zipRight(note(`caught ${error}`), run(op.then)))
+              return Effect.catchAll(run(op.of), (error) => Effect.zipRight(note(`caught ${error}`), run(op.next)))
             case "uninterruptible":
               return Effect.uninterruptible(run(op.of))
           }

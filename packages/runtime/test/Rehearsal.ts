@@ -55,14 +55,8 @@ export const theatre = (strict: boolean) =>
       const scope = worker
       worker = undefined
       if (scope === undefined) return
-      let closed = false
-      yield* Effect.forkDaemon(
-        Effect.ensuring(
-          Scope.close(scope, Exit.void),
-          Effect.sync(() => (closed = true))
-        )
-      )
-      for (let turns = 0; !closed; turns++) {
+      const closing = yield* Effect.forkDaemon(Scope.close(scope, Exit.void))
+      for (let turns = 0; closing.unsafePoll() === null; turns++) {
         if (turns > patience) return yield* Effect.dieMessage("the worker does not stop")
         for (const name of stage.names) if (name.includes("|once#")) stage.release(name)
         yield* turn

@@ -6,7 +6,7 @@ export class Stage {
   /** Names that ran, in order: what the outside saw. */
   readonly fired: Array<string> = []
 
-  /** Every handler waits: the order of outcomes is then the test's alone, also among those that start again together. */
+  /** Everything waits: the order of outcomes is then the test's alone, also among those that start again together. */
   strict = false
 
   /** Names of those that wait, in the order in which they came. */
