@@ -2,7 +2,7 @@
 import { type Connection } from "@effect/sql/SqlConnection"
 import { SqlClient } from "@effect/sql/SqlClient"
 import { SqlError } from "@effect/sql/SqlError"
-import { Clock, Effect, Layer, type Scope } from "effect"
+import { type Clock, Effect, Layer, type Scope } from "effect"
 import { randomUUID } from "node:crypto"
 import { AppendBuffer } from "./internal/AppendBuffer.js"
 import { makeClaims } from "./internal/Claims.js"

@@ -130,7 +130,9 @@ export class AppendBuffer implements BranchJournal, PartSource {
 
   transact<A, E, R>(
     body: Effect.Effect<A, E, R>,
-    outcome: (exit: { readonly _tag: "Success"; readonly value: A } | { readonly _tag: "Failure"; readonly error: E }) => EntryDraft
+    outcome: (
+      exit: { readonly _tag: "Success"; readonly value: A } | { readonly _tag: "Failure"; readonly error: E }
+    ) => EntryDraft
   ): Effect.Effect<Entry, Fenced | LedgerError, R> {
     return Effect.suspend(() => {
       if (this.lost) return Effect.fail(this.lossNow())
@@ -239,7 +241,9 @@ export class AppendBuffer implements BranchJournal, PartSource {
 
   private runTransaction<A, E, R>(
     body: Effect.Effect<A, E, R>,
-    outcome: (exit: { readonly _tag: "Success"; readonly value: A } | { readonly _tag: "Failure"; readonly error: E }) => EntryDraft
+    outcome: (
+      exit: { readonly _tag: "Success"; readonly value: A } | { readonly _tag: "Failure"; readonly error: E }
+    ) => EntryDraft
   ): Effect.Effect<Entry, Fenced | LedgerError, R> {
     const base = { seq: this.head, digest: this.headDigest }
     const request = { epoch: this.epoch, base: base.seq, baseDigest: base.digest, inboxSeen: undefined }

@@ -19,7 +19,10 @@ export const lockBranch = (db: Database, branch: string): Effect.Effect<BranchIn
 
 /** The branch's row as it is, without a lock. */
 export const readBranch = (db: Database, branch: string): Effect.Effect<BranchInfo | undefined, SqlError> =>
-  Effect.map(db.sql<RawBranch>`SELECT * FROM fermata_branches WHERE branch_id = ${branch}`, ([row]) => row && branchOfRow(row))
+  Effect.map(
+    db.sql<RawBranch>`SELECT * FROM fermata_branches WHERE branch_id = ${branch}`,
+    ([row]) => row && branchOfRow(row)
+  )
 
 /** Fork, prune and purge lock the run row, so that they exclude each other. */
 export const lockRun = (db: Database, run: string): Effect.Effect<RunRow | undefined, SqlError | CorruptJournal> =>
@@ -37,7 +40,12 @@ export const verifyRun = (run: RunRow): Effect.Effect<RunRow, CorruptJournal> =>
   runDigest(run) === run.digest
     ? Effect.succeed(run)
     : Effect.fail(
-        new CorruptJournal({ table: "runs", id: run.run, seq: null, detail: "the row's digest does not match its columns" })
+        new CorruptJournal({
+          table: "runs",
+          id: run.run,
+          seq: null,
+          detail: "the row's digest does not match its columns"
+        })
       )
 
 /** Whether a run id is in use, free, or used up by a purge. */
@@ -49,12 +57,19 @@ export const runState = (db: Database, run: string): Effect.Effect<RunState, Sql
   )
 
 /** The typed refusal for a run or branch that is not there. */
-export const notFound = (db: Database, run: string, id: string): Effect.Effect<never, RunNotFound | RunPurged | SqlError> =>
+export const notFound = (
+  db: Database,
+  run: string,
+  id: string
+): Effect.Effect<never, RunNotFound | RunPurged | SqlError> =>
   Effect.flatMap(runState(db, run), (state) =>
     Effect.fail(state === "purged" ? new RunPurged({ run }) : new RunNotFound({ id }))
   )
 
 /** As {@link notFound}, for a branch id. */
-export const branchNotFound = (db: Database, branch: string): Effect.Effect<never, RunNotFound | RunPurged | SqlError> =>
+export const branchNotFound = (
+  db: Database,
+  branch: string
+): Effect.Effect<never, RunNotFound | RunPurged | SqlError> =>
   // Total also for text that is no branch id: it names no run then.
   notFound(db, branch.slice(0, Math.max(0, branch.lastIndexOf("/"))), branch)

@@ -33,7 +33,10 @@ export const makeClaims = (db: Database, leases: Leases): Claims => {
             WHERE definition = wanted AND owner IS NULL AND ready_at IS NOT NULL AND ready_at <= ${now}
             ORDER BY ready_at LIMIT ${limit} ${db.forUpdateSkipLocked}) AS due
           ORDER BY due.ready_at LIMIT ${limit}`
-      : sql`SELECT branch_id FROM (${sql.join(" UNION ALL ", false)(
+      : sql`SELECT branch_id FROM (${sql.join(
+          " UNION ALL ",
+          false
+        )(
           definitions.map((definition) => sql`SELECT * FROM (${due(definition, limit, now)})`)
         )}) ORDER BY ready_at LIMIT ${limit}`
 
@@ -147,8 +150,7 @@ export const makeClaims = (db: Database, leases: Leases): Claims => {
     db.transaction("make stuck branches ready", (transaction) =>
       Effect.gen(function* () {
         if ("definitions" in which && which.definitions.length === 0) return 0
-        const chosen =
-          "branch" in which ? sql`branch_id = ${which.branch}` : sql.in("definition", which.definitions)
+        const chosen = "branch" in which ? sql`branch_id = ${which.branch}` : sql.in("definition", which.definitions)
         const rows = yield* sql`UPDATE fermata_branches
           SET status = 'ready', ready_at = ${db.unsafeNow()}, problem = NULL
           WHERE status = 'stuck' AND ${chosen} RETURNING branch_id`

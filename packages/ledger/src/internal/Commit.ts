@@ -31,7 +31,11 @@ export interface Part {
   /** From `mid` to `head`. */
   readonly conditional: ReadonlyArray<Entry>
   /** The status that it takes when it lets go of the branch, with `head`; `null`: stays owned. */
-  readonly letGo: { readonly status: BranchStatus; readonly readyAt: number | null; readonly problem: string | null } | null
+  readonly letGo: {
+    readonly status: BranchStatus
+    readonly readyAt: number | null
+    readonly problem: string | null
+  } | null
 }
 
 /** What became of a part. */
@@ -120,7 +124,11 @@ export const changesInterrupts = (entry: Entry): boolean =>
   entry.kind === "interrupt.opened" || entry.kind === "interrupt.closed" || isTerminal(entry.kind)
 
 /** What is announced once a part is stored. */
-export const announcementsOf = (part: Part, entries: ReadonlyArray<Entry>, stored: boolean): ReadonlyArray<Announcement> => {
+export const announcementsOf = (
+  part: Part,
+  entries: ReadonlyArray<Entry>,
+  stored: boolean
+): ReadonlyArray<Announcement> => {
   // The branch id was checked where the claim came from.
   const changed: Announcement = { _tag: "Changed", branch: part.branch as Entry["branch"] }
   if (stored && part.letGo !== null) return part.letGo.status === "ready" ? [{ _tag: "Ready" }] : [changed]

@@ -5,9 +5,9 @@
  * A part whose outcome is unknown (a lost connection, a busy file) is tried again until it is known: trying again is
  * harmless, since a part that is stored already does not match its base any more and is recognised.
  */
-import { SqlError } from "@effect/sql/SqlError"
+import type { SqlError } from "@effect/sql/SqlError"
 import { Effect, Runtime } from "effect"
-import { Fenced, type LedgerError } from "../LedgerError.js"
+import { Fenced, type LedgerError, LedgerUnusable } from "../LedgerError.js"
 import { announcementsOf, type Commit, type Part, type PartOutcome, storedEntries } from "./Commit.js"
 import { backoff, type Database, hostSleep } from "./Database.js"
 import { causeOf, failureKind, ledgerError } from "./SqlFailure.js"
@@ -73,8 +73,13 @@ export class JournalWriter {
   /** Gives up everything that is not stored. */
   close(): void {
     this.closed = true
-    const cause = ledgerError(new Error("pool after calling end"), "append", this.db.name)
-    for (const source of [...this.open]) source.fail(cause)
+    const cause = new LedgerUnusable({
+      reason: "closed",
+      database: this.db.name,
+      detail: "the ledger was closed before everything was stored",
+      advice: "Let go of branches before the ledger's scope ends; their owners' next claim goes on from what is stored"
+    })
+    for (const source of Array.from(this.open)) source.fail(cause)
   }
 
   private schedule(): void {
@@ -124,7 +129,7 @@ export class JournalWriter {
     let rows = 0
     let chars = 0
     // A copy: a source that wants more goes to the end of the queue, not of this commit.
-    for (const source of [...this.waiting]) {
+    for (const source of Array.from(this.waiting)) {
       if (rows >= limits.rows || chars >= limits.chars) break
       this.waiting.delete(source)
       const part = source.take({ rows: limits.rows - rows, chars: limits.chars - chars })

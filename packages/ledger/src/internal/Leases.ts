@@ -56,9 +56,8 @@ export const makeLeases = (db: Database, shared: boolean): Leases => {
       if (freed.length > 0) transaction.announce({ _tag: "Ready" })
     })
 
-  const aliveForeign = Effect.map(
-    sql<RawWorker>`SELECT * FROM fermata_workers WHERE state = 'alive'`,
-    (workers) => workers.filter(({ worker_id }) => !own.has(worker_id))
+  const aliveForeign = Effect.map(sql<RawWorker>`SELECT * FROM fermata_workers WHERE state = 'alive'`, (workers) =>
+    workers.filter(({ worker_id }) => !own.has(worker_id))
   )
 
   const freeForeign: Leases["freeForeign"] = (worker) =>

@@ -160,13 +160,18 @@ export const makePgCommit = (db: Database): Effect.Effect<Commit, never, Scope.S
         )
         return parts.map((part) => {
           const inboxHead = heads.get(part.branch)
-          return inboxHead === undefined ? missed(part, stored.get(part.branch as Entry["branch"])) : updated(part, inboxHead)
+          return inboxHead === undefined
+            ? missed(part, stored.get(part.branch as Entry["branch"]))
+            : updated(part, inboxHead)
         })
       })
     return { eventually: (parts) => use((connection) => store(connection, parts)) }
   })
 
-const readBranches = (connection: PgConnection, parts: ReadonlyArray<Part>): Effect.Effect<ReadonlyArray<ReturnType<typeof branchOfRow>>, SqlError> =>
+const readBranches = (
+  connection: PgConnection,
+  parts: ReadonlyArray<Part>
+): Effect.Effect<ReadonlyArray<ReturnType<typeof branchOfRow>>, SqlError> =>
   Effect.map(
     connection.run("fermata_branches_of", "SELECT * FROM fermata_branches WHERE branch_id = ANY($1)", [
       parts.map((part) => part.branch)

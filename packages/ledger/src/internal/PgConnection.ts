@@ -24,8 +24,14 @@ const isRawClient = (value: unknown): value is RawClient =>
 /** A connection of one's own. */
 export interface PgConnection {
   /** Runs a statement that is prepared once under `name`. */
-  readonly run: (name: string, text: string, values: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<unknown>, SqlError>
-  readonly onNotification: (listener: (channel: string, payload: string) => void) => Effect.Effect<void, never, Scope.Scope>
+  readonly run: (
+    name: string,
+    text: string,
+    values: ReadonlyArray<unknown>
+  ) => Effect.Effect<ReadonlyArray<unknown>, SqlError>
+  readonly onNotification: (
+    listener: (channel: string, payload: string) => void
+  ) => Effect.Effect<void, never, Scope.Scope>
   /** Completes when the connection is gone. */
   readonly gone: Effect.Effect<void>
 }
@@ -93,7 +99,9 @@ export const keptConnection = (
     const open = Effect.uninterruptible(
       Effect.gen(function* () {
         const scope = yield* Scope.make()
-        const connection = yield* Effect.onError(Scope.extend(pgConnection(db), scope), () => Scope.close(scope, Exit.void))
+        const connection = yield* Effect.onError(Scope.extend(pgConnection(db), scope), () =>
+          Scope.close(scope, Exit.void)
+        )
         kept = { scope, connection }
         return connection
       })

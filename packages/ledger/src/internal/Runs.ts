@@ -92,7 +92,8 @@ export const makeRuns = (db: Database): Runs => {
     db.query(
       "read a run's branches",
       Effect.gen(function* () {
-        const rows = yield* sql<RawBranch>`SELECT * FROM fermata_branches WHERE run_id = ${id} ORDER BY created_at, branch_id`
+        const rows =
+          yield* sql<RawBranch>`SELECT * FROM fermata_branches WHERE run_id = ${id} ORDER BY created_at, branch_id`
         return rows.length === 0 ? yield* notFound(db, id, id) : rows.map(branchOfRow)
       })
     )
@@ -122,7 +123,9 @@ export const makeRuns = (db: Database): Runs => {
   /** Damage is reported only of what is there: a purge that came in between answers as a purge. */
   const unlessPurged =
     (id: string) =>
-    (damage: CorruptJournal): Effect.Effect<never, CorruptJournal | Effect.Effect.Error<ReturnType<typeof knownBranch>>> =>
+    (
+      damage: CorruptJournal
+    ): Effect.Effect<never, CorruptJournal | Effect.Effect.Error<ReturnType<typeof knownBranch>>> =>
       Effect.zipRight(knownBranch(id), Effect.fail(damage))
 
   const history: Runs["history"] = Effect.fn("Ledger.history")((id) =>

@@ -2,12 +2,12 @@
  * A `SqlClient` over one `better-sqlite3` connection, for the ledger's hot path: statements are prepared once and
  * found by their text, and whoever has reserved the connection may run them without an Effect each.
  */
-import * as Reactivity from "@effect/experimental/Reactivity"
+import type * as Reactivity from "@effect/experimental/Reactivity"
 import * as Client from "@effect/sql/SqlClient"
 import type { Connection } from "@effect/sql/SqlConnection"
 import { SqlError } from "@effect/sql/SqlError"
 import * as Statement from "@effect/sql/Statement"
-import Sqlite from "better-sqlite3"
+import Sqlite, { type Statement as Prepared } from "better-sqlite3"
 import { Context, Effect, type Scope } from "effect"
 
 /** A connection whose statements can also be run synchronously. Throws the driver's errors. */
@@ -70,7 +70,7 @@ export const makeSqliteClient = (
   })
 
 const connectionOf = (database: Sqlite): SyncConnection => {
-  const statements = new Map<string, import("better-sqlite3").Statement>()
+  const statements = new Map<string, Prepared>()
   const prepared = (sql: string) => {
     const known = statements.get(sql)
     if (known !== undefined) return known

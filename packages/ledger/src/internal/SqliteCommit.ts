@@ -2,7 +2,15 @@
 import { SqlError } from "@effect/sql/SqlError"
 import { type Entry, isTerminal } from "@fermata/contract"
 import { Effect } from "effect"
-import { changesInterrupts, type Commit, interruptOf, missed, type Part, type PartOutcome, storedEntries } from "./Commit.js"
+import {
+  changesInterrupts,
+  type Commit,
+  interruptOf,
+  missed,
+  type Part,
+  type PartOutcome,
+  storedEntries
+} from "./Commit.js"
 import type { Database } from "./Database.js"
 import { branchOfRow, type RawBranch } from "./Rows.js"
 import { isSqliteClient, type SyncConnection, syncRunner } from "./SqliteClient.js"
@@ -33,7 +41,7 @@ const letGoIf = `UPDATE fermata_branches
 type Run = SyncConnection["runSync"]
 
 const insertAll = (run: Run, rows: ReadonlyArray<Entry>): void => {
-  for (let start = 0; start < rows.length; ) {
+  for (let start = 0; start < rows.length;) {
     const left = rows.length - start
     const count = left >= mostRows ? mostRows : Math.min(left, exactRows)
     const params: Array<unknown> = []

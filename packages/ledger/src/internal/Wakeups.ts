@@ -24,7 +24,10 @@ const pollSqlite = (db: Database) =>
         let interval = shortest
         for (;;) {
           // It changes with every commit of another connection, never with one's own.
-          const [row] = yield* Effect.orElseSucceed(db.sql<{ readonly data_version: number }>`PRAGMA data_version`, () => [])
+          const [row] = yield* Effect.orElseSucceed(
+            db.sql<{ readonly data_version: number }>`PRAGMA data_version`,
+            () => []
+          )
           if (row !== undefined && row.data_version !== known) {
             if (known !== undefined) db.hub.publish({ _tag: "Anything" })
             known = row.data_version

@@ -18,7 +18,11 @@ export const isIndexedKind = `kind IN (${indexedKinds.map((kind) => `'${kind}'`)
 const dialectOf = (dialect: "sqlite" | "pg") => {
   // SQLite keeps rows in their primary key, but for a log, which it appends at its end: a commit that serves many
   // branches then writes few pages.
-  const table = (name: string, columns: string, { fillFactor, log = false }: { fillFactor?: number; log?: boolean } = {}) =>
+  const table = (
+    name: string,
+    columns: string,
+    { fillFactor, log = false }: { fillFactor?: number; log?: boolean } = {}
+  ) =>
     dialect === "sqlite"
       ? `CREATE TABLE ${name} (${columns}) STRICT${log ? "" : ", WITHOUT ROWID"}`
       : // Ids compare by code unit, as on SQLite, whatever the database's collation.
@@ -47,7 +51,12 @@ const appendOnly = (dialect: "sqlite" | "pg", name: string, erasing: string): Re
   return [
     ...refuse(`${name}_no_update`, name, "UPDATE", undefined),
     // TRUNCATE has no OLD row; PostgreSQL refuses it because `erasing` is never true of a null.
-    ...refuse(`${name}_no_delete`, name, "DELETE", `EXISTS (SELECT 1 FROM fermata_erasing WHERE branch_id = ${erasing})`)
+    ...refuse(
+      `${name}_no_delete`,
+      name,
+      "DELETE",
+      `EXISTS (SELECT 1 FROM fermata_erasing WHERE branch_id = ${erasing})`
+    )
   ]
 }
 

@@ -5,7 +5,7 @@ import { journalSuite } from "./journal.js"
 import { leaseSuite } from "./leases.js"
 
 export const coreSuite = (place: Place): void => {
-  describe(place.name, () => {
+  describe(`on ${place.name}`, () => {
     describe("journal", () => journalSuite(place))
     describe("claims and leases", () => leaseSuite(place))
   })

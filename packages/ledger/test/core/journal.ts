@@ -157,7 +157,7 @@ export const journalSuite = (place: Place): void => {
         expect(yield* ledger.pendingInterrupts({ run: row.run })).toEqual([])
         expect((yield* ledger.ending(journal.branch))?.kind).toBe("run.completed")
         expect(journal.lost).toBe(true)
-        expect(() => journal.append(stepDone("late"))).toThrow()
+        expect(() => journal.append(stepDone("late"))).toThrow(Fenced)
         journal.onDurable(3, (lost) => expect(lost).toBeUndefined())
       })
     )
@@ -187,8 +187,17 @@ export const journalSuite = (place: Place): void => {
     withBench(({ ledgers: [ledger], owner }) =>
       Effect.gen(function* () {
         const { journal, write } = yield* owner.started()
-        const texts = ["\u0000 null", "é ü 漢字 🎵", "a\nb\tc", "'; DROP TABLE fermata_journal; --", "\\ \" {}", "\ufeff"]
-        yield* write(...texts.map((text) => ({ ...stepDone(text.replaceAll("\u0000", "")), payload: JSON.stringify(text) })))
+        const texts = [
+          "\u0000 null",
+          "é ü 漢字 🎵",
+          "a\nb\tc",
+          "'; DROP TABLE fermata_journal; --",
+          '\\ " {}',
+          "\ufeff"
+        ]
+        yield* write(
+          ...texts.map((text) => ({ ...stepDone(text.replaceAll("\u0000", "")), payload: JSON.stringify(text) }))
+        )
         const { entries } = yield* ledger.history(journal.branch)
         expect(entries.slice(1).map((entry) => JSON.parse(entry.payload) as unknown)).toEqual(texts)
       })
@@ -242,8 +251,9 @@ export const journalSuite = (place: Place): void => {
         expect(Exit.isFailure(died) && Cause.squash(died.cause)).toBe("bug")
         const inside = yield* Deferred.make<void>()
         const fiber = yield* Effect.fork(
-          journal.transact(Effect.zipRight(pay, Effect.zipRight(Deferred.succeed(inside, undefined), Effect.never)), () =>
-            stepDone("never")
+          journal.transact(
+            Effect.zipRight(pay, Effect.zipRight(Deferred.succeed(inside, undefined), Effect.never)),
+            () => stepDone("never")
           )
         )
         yield* Deferred.await(inside)
@@ -290,7 +300,11 @@ export const journalSuite = (place: Place): void => {
         const due = ledger.unsafeNow() + 1e9
         const waiting = yield* owner.started()
         yield* waiting.journal.release({ _tag: "Waiting", wakeAt: due }, { inboxSeen: 0 })
-        expect(yield* ledger.branch(waiting.journal.branch)).toMatchObject({ status: "waiting", readyAt: due, owner: null })
+        expect(yield* ledger.branch(waiting.journal.branch)).toMatchObject({
+          status: "waiting",
+          readyAt: due,
+          owner: null
+        })
         const stuck = yield* owner.started()
         yield* stuck.journal.release({ _tag: "Stuck", problem: `{"_tag":"NonDeterminism"}` }, { inboxSeen: 0 })
         expect(yield* ledger.branch(stuck.journal.branch)).toMatchObject({
@@ -325,7 +339,9 @@ export const journalSuite = (place: Place): void => {
           sql`DELETE FROM fermata_inbox WHERE branch_id = ${journal.branch}`,
           sql`UPDATE fermata_runs SET input = '2'`,
           sql`DELETE FROM fermata_runs`,
-          ...(ledger.dialect === "pg" ? [sql`TRUNCATE fermata_journal`, sql`TRUNCATE fermata_inbox`, sql`TRUNCATE fermata_runs`] : [])
+          ...(ledger.dialect === "pg"
+            ? [sql`TRUNCATE fermata_journal`, sql`TRUNCATE fermata_inbox`, sql`TRUNCATE fermata_runs`]
+            : [])
         ]
         for (const attempt of attempts) {
           const error = yield* Effect.flip(attempt)
@@ -341,7 +357,13 @@ export const journalSuite = (place: Place): void => {
     withBench(({ ledgers }) =>
       Effect.gen(function* () {
         const run = anyRun()
-        const request = { run, workflow: "idempotent", version: "1", input: `{"a":1}`, inputDigest: jsonDigest(`{"a":1}`) }
+        const request = {
+          run,
+          workflow: "idempotent",
+          version: "1",
+          input: `{"a":1}`,
+          inputDigest: jsonDigest(`{"a":1}`)
+        }
         const receipts = yield* Effect.all(
           Array.from({ length: 20 }, (_, index) => (ledgers[index % ledgers.length] ?? ledgers[0]).start(request)),
           { concurrency: "unbounded" }
@@ -352,7 +374,10 @@ export const journalSuite = (place: Place): void => {
         const otherInput = { ...request, input: "2", inputDigest: jsonDigest("2") }
         expect(yield* Effect.flip(ledger.start(otherInput))).toMatchObject({ _tag: "RunConflict", differs: "input" })
         const otherWorkflow = { ...request, workflow: "other" }
-        expect(yield* Effect.flip(ledger.start(otherWorkflow))).toMatchObject({ _tag: "RunConflict", differs: "workflow" })
+        expect(yield* Effect.flip(ledger.start(otherWorkflow))).toMatchObject({
+          _tag: "RunConflict",
+          differs: "workflow"
+        })
         expect(yield* rowsOf(ledger, receipts[0]?.branch ?? ("" as BranchId))).toEqual(["1 run.started"])
         expect(yield* ledger.branches(run)).toHaveLength(1)
         expect(yield* ledger.run(run)).toMatchObject({ workflow: "idempotent", version: "1", input: `{"a":1}` })
@@ -368,8 +393,13 @@ export const journalSuite = (place: Place): void => {
         const runs = Array.from({ length: 7 }, anyRun)
         for (const run of runs) yield* ledger.start({ run, workflow, version: "1", input: "0", inputDigest: "0" })
         const seen: Array<string> = []
-        for (let after: (typeof runs)[number] | undefined; ; ) {
-          const page = yield* ledger.list({ workflow, status: "ready", limit: 3, ...(after === undefined ? {} : { after }) })
+        for (let after: (typeof runs)[number] | undefined; ;) {
+          const page = yield* ledger.list({
+            workflow,
+            status: "ready",
+            limit: 3,
+            ...(after === undefined ? {} : { after })
+          })
           if (page.length === 0) break
           seen.push(...page.map(({ run }) => run))
           after = page.at(-1)?.run
@@ -386,7 +416,13 @@ export const journalSuite = (place: Place): void => {
       Effect.gen(function* () {
         const run = anyRun()
         const branch = `${run}/main` as BranchId
-        for (const read of [ledger.run(run), ledger.branch(branch), ledger.branches(run), ledger.history(branch), ledger.ending(branch)]) {
+        for (const read of [
+          ledger.run(run),
+          ledger.branch(branch),
+          ledger.branches(run),
+          ledger.history(branch),
+          ledger.ending(branch)
+        ]) {
           expect(yield* Effect.flip(Effect.asVoid(read))).toMatchObject({ _tag: "RunNotFound" })
         }
       })

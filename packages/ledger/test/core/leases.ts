@@ -157,37 +157,39 @@ export const leaseSuite = (place: Place): void => {
   )
 
   if (place.ledgers > 1) {
-  it.live(
-    "a worker whose row was taken learns that its lease is lost",
-    withBench(({ ledgers: [ledger] }) =>
-      Effect.gen(function* () {
-        const { worker, lost } = yield* ledger.register({ ...blind, lease: 90 })
-        yield* ledger.sql`UPDATE fermata_workers SET state = 'expired' WHERE worker_id = ${worker}`
-        yield* lost
-      })
+    it.live(
+      "a worker whose row was taken learns that its lease is lost",
+      withBench(({ ledgers: [ledger] }) =>
+        Effect.gen(function* () {
+          const { worker, lost } = yield* ledger.register({ ...blind, lease: 90 })
+          yield* ledger.sql`UPDATE fermata_workers SET state = 'expired' WHERE worker_id = ${worker}`
+          yield* lost
+        })
+      )
     )
-  )
 
-  it.live(
-    "a lease is renewed for as long as the worker lives",
-    withBench(({ ledgers: [ledger] }) =>
-      Effect.gen(function* () {
-        const { worker } = yield* ledger.register({ ...blind, lease: 600 })
-        const until = Effect.map(
-          ledger.sql<{ readonly lease_until: number | string }>`SELECT lease_until FROM fermata_workers WHERE worker_id = ${worker}`,
-          ([row]) => Number(row?.lease_until)
-        )
-        const first = yield* until
-        // Ends by itself once two renewals are seen; without them the test times out.
-        for (let renewals = 0, last = first; renewals < 2; ) {
-          const now = yield* until
-          if (now > last) renewals++
-          last = now
-          yield* Effect.yieldNow()
-        }
-      })
+    it.live(
+      "a lease is renewed for as long as the worker lives",
+      withBench(({ ledgers: [ledger] }) =>
+        Effect.gen(function* () {
+          const { worker } = yield* ledger.register({ ...blind, lease: 600 })
+          const until = Effect.map(
+            ledger.sql<{
+              readonly lease_until: number | string
+            }>`SELECT lease_until FROM fermata_workers WHERE worker_id = ${worker}`,
+            ([row]) => Number(row?.lease_until)
+          )
+          const first = yield* until
+          // Ends by itself once two renewals are seen; without them the test times out.
+          for (let renewals = 0, last = first; renewals < 2;) {
+            const now = yield* until
+            if (now > last) renewals++
+            last = now
+            yield* Effect.yieldNow()
+          }
+        })
+      )
     )
-  )
 
     it.live(
       "a lapsed lease lets another take over; the first can write nothing more and learns that it lost",

@@ -28,7 +28,7 @@ describe("PostgreSQL that goes away", () => {
       const cuts = yield* Effect.fork(Effect.replicateEffect(disconnectAll(url), 8))
       let steps = 0
       // Until the cuts are over, and some more.
-      for (let after = 0; after < 20; ) {
+      for (let after = 0; after < 20;) {
         yield* write(stepDone(`s#${steps++}`), stepDone(`s#${steps++}`))
         if ((yield* Fiber.poll(cuts))._tag === "Some") after++
       }

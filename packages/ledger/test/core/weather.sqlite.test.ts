@@ -26,7 +26,11 @@ const outsider = (filename: string) =>
     (db) => Effect.sync(() => db.close())
   )
 
-const turns = (count: number) => Effect.replicateEffect(Effect.promise(() => new Promise((resolve) => setImmediate(resolve))), count)
+const turns = (count: number) =>
+  Effect.replicateEffect(
+    Effect.promise(() => new Promise((resolve) => setImmediate(resolve))),
+    count
+  )
 
 describe("a busy file", () => {
   it.scopedLive("an outsider holds the write lock: appends and starts wait without blocking, then go through", () =>
@@ -83,7 +87,11 @@ describe("opening a file", () => {
     Effect.gen(function* () {
       const filename = join(yield* folder, "notes.txt")
       writeFileSync(filename, "Dear diary, this is not a database. ".repeat(100))
-      expect(yield* opening(filename)).toMatchObject({ _tag: "LedgerUnusable", reason: "not a database", database: filename })
+      expect(yield* opening(filename)).toMatchObject({
+        _tag: "LedgerUnusable",
+        reason: "not a database",
+        database: filename
+      })
     })
   )
 
@@ -147,10 +155,16 @@ describe("opening a file", () => {
   it.scopedLive("durability is set on every open, whatever the file was left with", () =>
     Effect.gen(function* () {
       const filename = join(yield* folder, "ledger.db")
-      for (const [synchronous, level] of [["normal", 1], ["full", 2], [undefined, 2]] as const) {
+      for (const [synchronous, level] of [
+        ["normal", 1],
+        ["full", 2],
+        [undefined, 2]
+      ] as const) {
         yield* Effect.scoped(
           Effect.gen(function* () {
-            const ledger = yield* openLedger(layerSqlite({ filename, ...(synchronous === undefined ? {} : { synchronous }) }))
+            const ledger = yield* openLedger(
+              layerSqlite({ filename, ...(synchronous === undefined ? {} : { synchronous }) })
+            )
             expect(yield* ledger.sql`PRAGMA synchronous`).toEqual([{ synchronous: level }])
             expect(yield* ledger.sql`PRAGMA journal_mode`).toEqual([{ journal_mode: "wal" }])
           })
@@ -196,7 +210,10 @@ describe("a lost reply", () => {
 
   it("a part that is stored already is recognised, and nothing else is", () => {
     expect(missed(part, row({ head: 7, headDigest: "d7" }))._tag).toBe("Stored")
-    expect(missed(part, row({ head: 6, headDigest: "d6", inboxHead: 3 }))).toEqual({ _tag: "InboxAdvanced", inboxHead: 3 })
+    expect(missed(part, row({ head: 6, headDigest: "d6", inboxHead: 3 }))).toEqual({
+      _tag: "InboxAdvanced",
+      inboxHead: 3
+    })
     expect(missed(part, row({ head: 7, headDigest: "other" }))._tag).toBe("Fenced")
     expect(missed(part, row({ head: 7, headDigest: "d7", epoch: 4 }))._tag).toBe("Fenced")
     expect(missed(part, undefined)._tag).toBe("Fenced")
@@ -206,7 +223,12 @@ describe("a lost reply", () => {
   })
 
   it("a release is stored once the branch has no owner", () => {
-    const release: Part = { ...part, mid: digest(5), head: digest(5), letGo: { status: "waiting", readyAt: null, problem: null } }
+    const release: Part = {
+      ...part,
+      mid: digest(5),
+      head: digest(5),
+      letGo: { status: "waiting", readyAt: null, problem: null }
+    }
     expect(missed(release, row({ owner: null }))._tag).toBe("Stored")
     expect(missed(release, row({}))._tag).toBe("Again")
   })
@@ -230,9 +252,13 @@ describe("a lost reply", () => {
             })
         }))
         // The wrapped client is called and read as the original.
-        const wrapped = Object.assign((...args: ReadonlyArray<never>) => (sql as never as (...a: ReadonlyArray<never>) => never)(...args), sql, {
-          reserve
-        })
+        const wrapped = Object.assign(
+          (...args: ReadonlyArray<never>) => (sql as never as (...a: ReadonlyArray<never>) => never)(...args),
+          sql,
+          {
+            reserve
+          }
+        )
         return Context.add(context, SqlClientTag, wrapped as never)
       })
       const context = yield* Layer.build(layer().pipe(Layer.provide(client)))
@@ -245,7 +271,10 @@ describe("a lost reply", () => {
       expect(yield* Effect.either(journal.appendIf([stepDone("b")], { inboxSeen: 0 }))).toMatchObject({ _tag: "Right" })
       losing = true
       let runs = 0
-      yield* journal.transact(Effect.sync(() => runs++), () => stepDone("c"))
+      yield* journal.transact(
+        Effect.sync(() => runs++),
+        () => stepDone("c")
+      )
       losing = true
       yield* journal.release({ _tag: "Waiting", wakeAt: null }, { inboxSeen: 0 })
       losing = true
@@ -279,30 +308,34 @@ describe("time", () => {
     })
   )
 
-  it.scopedLive("a clock that jumps past the lease does not cost a worker its lease while nobody took its branches", () =>
-    Effect.gen(function* () {
-      const filename = join(yield* folder, "ledger.db")
-      const host = Clock.make()
-      let offset = 0
-      const clock: Clock.Clock = {
-        [Clock.ClockTypeId]: Clock.ClockTypeId,
-        unsafeCurrentTimeMillis: () => host.unsafeCurrentTimeMillis() + offset,
-        unsafeCurrentTimeNanos: () => host.unsafeCurrentTimeNanos() + BigInt(offset) * 1_000_000n,
-        currentTimeMillis: Effect.sync(() => host.unsafeCurrentTimeMillis() + offset),
-        currentTimeNanos: Effect.sync(() => host.unsafeCurrentTimeNanos() + BigInt(offset) * 1_000_000n),
-        sleep: (duration) => host.sleep(duration)
-      }
-      const ledger = yield* Effect.withClock(openLedger(layerSqlite({ filename })), clock)
-      const { worker, lost } = yield* ledger.register({ lease: 300, place: undefined, look: () => "cannot tell" })
-      const loss = yield* Effect.fork(lost)
-      offset = 1e9
-      const until = Effect.map(
-        ledger.sql<{ readonly lease_until: number }>`SELECT lease_until FROM fermata_workers WHERE worker_id = ${worker}`,
-        ([row]) => row?.lease_until ?? 0
-      )
-      // Ends by itself with the next renewal; without one the test times out.
-      while ((yield* until) < ledger.unsafeNow()) yield* turns(1)
-      expect((yield* Fiber.poll(loss))._tag).toBe("None")
-    })
+  it.scopedLive(
+    "a clock that jumps past the lease does not cost a worker its lease while nobody took its branches",
+    () =>
+      Effect.gen(function* () {
+        const filename = join(yield* folder, "ledger.db")
+        const host = Clock.make()
+        let offset = 0
+        const clock: Clock.Clock = {
+          [Clock.ClockTypeId]: Clock.ClockTypeId,
+          unsafeCurrentTimeMillis: () => host.unsafeCurrentTimeMillis() + offset,
+          unsafeCurrentTimeNanos: () => host.unsafeCurrentTimeNanos() + BigInt(offset) * 1_000_000n,
+          currentTimeMillis: Effect.sync(() => host.unsafeCurrentTimeMillis() + offset),
+          currentTimeNanos: Effect.sync(() => host.unsafeCurrentTimeNanos() + BigInt(offset) * 1_000_000n),
+          sleep: (duration) => host.sleep(duration)
+        }
+        const ledger = yield* Effect.withClock(openLedger(layerSqlite({ filename })), clock)
+        const { worker, lost } = yield* ledger.register({ lease: 300, place: undefined, look: () => "cannot tell" })
+        const loss = yield* Effect.fork(lost)
+        offset = 1e9
+        const until = Effect.map(
+          ledger.sql<{
+            readonly lease_until: number
+          }>`SELECT lease_until FROM fermata_workers WHERE worker_id = ${worker}`,
+          ([row]) => row?.lease_until ?? 0
+        )
+        // Ends by itself with the next renewal; without one the test times out.
+        while ((yield* until) < ledger.unsafeNow()) yield* turns(1)
+        expect((yield* Fiber.poll(loss))._tag).toBe("None")
+      })
   )
 })
