@@ -2,6 +2,7 @@
 import { describe } from "@effect/vitest"
 import { deliverySuite } from "./deliveries.js"
 import { forkSuite } from "./forks.js"
+import { lifecycleSuite } from "./lifecycles.js"
 import type { Place } from "./Place.js"
 import { purgeSuite } from "./purges.js"
 import { settlementSuite } from "./settlements.js"
@@ -13,6 +14,7 @@ export const outsideSuite = (place: Place): void => {
     describe("forks", () => forkSuite(place))
     describe("settlements and cancellations", () => settlementSuite(place))
     describe("purges", () => purgeSuite(place))
+    describe("lifecycles", () => lifecycleSuite(place))
     describe("verification", () => verificationSuite(place))
   })
 }
