@@ -59,7 +59,7 @@ export const persistProblems = (
   )
   return verdict._tag === "Persist"
     ? []
-    : [`${verdict.reason} (${entry.json.length} characters of JSON; at most ${db.maxPayload - journalOverhead} fit)`]
+    : [`$: ${verdict.reason} (${entry.json.length} characters of JSON; at most ${db.maxPayload - journalOverhead} fit)`]
 }
 
 const isJson = (text: string): boolean => {

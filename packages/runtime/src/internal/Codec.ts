@@ -4,7 +4,7 @@
  * values: a value may be a secret.
  */
 import { StrictJson } from "@fermata/contract"
-import { Either, ParseResult, type Schema, SchemaAST } from "effect"
+import { Cause, Either, ParseResult, type Schema, SchemaAST } from "effect"
 
 /** Why a value was refused: lines of `path: what was expected`. */
 export interface Refusal {
@@ -25,10 +25,11 @@ export const make = <A>(schema: Schema.Schema<A, unknown>): Codec<A> => {
   const decodeValue = ParseResult.decodeUnknownEither(schema, { errors: "all" })
   const fromJson = (read: () => unknown): Either.Either<A, Refusal> => guarded(() => decodeValue(read()))
   return {
-    encode: (value) => {
-      // A Schema that copies keys drops an own `__proto__` in silence: look before it does.
-      const hidden = hiddenKey(value)
-      if (hidden !== undefined) return Either.left({ issues: [`$${hidden}: a key named __proto__ cannot be stored`] })
+    encode: (given) => {
+      const value = unwrapped(given)
+      // A Schema that copies keys drops an own `__proto__` in silence, and fills holes: look before it does.
+      const lost = lossIn(value)
+      if (lost !== undefined) return Either.left({ issues: [lost] })
       const encoded = guarded(() => encodeValue(value))
       if (Either.isLeft(encoded)) return Either.left(encoded.left)
       const text = StrictJson.encode(encoded.right)
@@ -53,30 +54,52 @@ const guarded = <A>(run: () => Either.Either<A, ParseResult.ParseIssue>): Either
   }
 }
 
+/** An error that was raised in a span is wrapped in a proxy, which a Schema of a class cannot look into. */
+const unwrapped = <A>(value: A): A => {
+  if (typeof value !== "object" || value === null) return value
+  try {
+    return Cause.originalError(value)
+  } catch {
+    return value
+  }
+}
+
+/** What copying a value would change in silence: its path below `value`, and what is wrong there. */
+interface Loss {
+  readonly path: string
+  readonly reason: string
+}
+
 /**
- * Path, below `value`, of a plain object that has a property named `__proto__` of its own. `seen` keeps shared and
- * cyclic objects linear.
+ * The first plain object that has a property named `__proto__` of its own, or array that has a hole. `seen` keeps shared
+ * and cyclic objects linear.
  */
-const prototypeKey = (value: unknown, depth: number, seen: Set<object>): string | undefined => {
+const findLoss = (value: unknown, depth: number, seen: Set<object>): Loss | undefined => {
   // What is nested deeper is refused anyway.
   if (typeof value !== "object" || value === null || depth > StrictJson.maxDepth || seen.has(value)) return undefined
   seen.add(value)
   const array = Array.isArray(value)
   const prototype: unknown = Object.getPrototypeOf(value)
   if (!array && prototype !== Object.prototype && prototype !== null) return undefined
-  if (Object.hasOwn(value, "__proto__")) return ""
-  for (const name of Object.keys(value)) {
-    const found = prototypeKey(Reflect.get(value, name), depth + 1, seen)
-    if (found !== undefined) return key("", array ? Number(name) : name) + found
+  if (Object.hasOwn(value, "__proto__")) return { path: ".__proto__", reason: "is a key that cannot be stored" }
+  const names = Object.keys(value)
+  if (array && names.length < value.length) {
+    const hole = value.findIndex((_, i) => !Object.hasOwn(value, i))
+    if (hole >= 0) return { path: `[${hole}]`, reason: "is a hole in a sparse array" }
+  }
+  for (const name of names) {
+    const found = findLoss(Reflect.get(value, name), depth + 1, seen)
+    if (found !== undefined) return { ...found, path: key("", array ? Number(name) : name) + found.path }
   }
   return undefined
 }
 
-/** As `prototypeKey`, for values that cannot be walked (a getter or a proxy that throws): others refuse those. */
-const hiddenKey = (value: unknown): string | undefined => {
+/** As `findLoss`, for values that cannot be walked (a getter or a proxy that throws): others refuse those. */
+const lossIn = (value: unknown): string | undefined => {
   if (typeof value !== "object" || value === null) return undefined
   try {
-    return prototypeKey(value, 0, new Set())
+    const found = findLoss(value, 0, new Set())
+    return found === undefined ? undefined : `$${found.path}: ${found.reason}`
   } catch {
     return undefined
   }
