@@ -2,7 +2,7 @@
 import type { SqlError } from "@effect/sql/SqlError"
 import { Effect } from "effect"
 import type { BranchInfo, Claim, Ledger, RunRow } from "../Ledger.js"
-import type { CorruptJournal } from "../LedgerError.js"
+import { CorruptJournal } from "../LedgerError.js"
 import { readRun } from "./BranchRows.js"
 import type { Database, Transaction } from "./Database.js"
 import { readLineage } from "./History.js"
@@ -62,10 +62,13 @@ export const makeClaims = (db: Database, leases: Leases): Claims => {
       return claims
     })
 
-  const claimOf = (branch: BranchInfo): Effect.Effect<Claim | undefined, SqlError | CorruptJournal> =>
+  const claimOf = (branch: BranchInfo): Effect.Effect<Claim, SqlError | CorruptJournal> =>
     Effect.gen(function* () {
       const run: RunRow | undefined = yield* readRun(db, branch.run)
-      if (run === undefined) return undefined
+      if (run === undefined) {
+        // Held without a run it would be given back and claimed again without end (LV).
+        return yield* new CorruptJournal({ table: "runs", id: branch.run, seq: null, detail: "the row is missing" })
+      }
       return { run, branch, headAt: yield* headAt(branch) }
     })
 
