@@ -72,7 +72,7 @@ const inDoubt = (step: string, effect: string, position: number) =>
     .concat(`entered:${effect}#1`, `fired:${effect}#1`)
 
 describe.each(PlaneAddress.databases)("a run on %s", (database) => {
-  it.scoped(
+  it.scopedLive(
     "goes on exactly where it was after SIGKILL at every commit and in every window of every effect",
     () =>
       onSite(database, (site) =>
@@ -99,7 +99,7 @@ describe.each(PlaneAddress.databases)("a run on %s", (database) => {
     600_000
   )
 
-  it.scoped(
+  it.scopedLive(
     "is stuck and can be settled where nobody can say whether its once effect happened",
     () =>
       onSite(database, (site) =>
@@ -119,7 +119,7 @@ describe.each(PlaneAddress.databases)("a run on %s", (database) => {
     300_000
   )
 
-  it.scoped(
+  it.scopedLive(
     "survives a second SIGKILL anywhere in the recovery from the first",
     () =>
       onSite(database, (site) =>

@@ -68,7 +68,7 @@ const expectEachStepOnce = ({ log }: Ground, runs: ReadonlyArray<string>, steps:
   })
 
 describe.each(PlaneAddress.databases)("a run on %s", (database) => {
-  it.scoped(
+  it.scopedLive(
     "is durable when start returns, whatever happens next (B31)",
     () =>
       Effect.gen(function* () {
@@ -90,7 +90,7 @@ describe.each(PlaneAddress.databases)("a run on %s", (database) => {
     60_000
   )
 
-  it.scoped(
+  it.scopedLive(
     "does not count lost workers as attempts (B65)",
     () =>
       Effect.gen(function* () {
@@ -162,7 +162,7 @@ describe.each([
   { database: "SQLite file that is locked", outage: lockedSqlite },
   { database: "PostgreSQL server that is stopped and started", outage: stoppedPostgres }
 ])("a $database", ({ outage }) => {
-  it.scoped(
+  it.scopedLive(
     "delays the recovery of 50 runs for 2 seconds and loses none (B51)",
     () =>
       Effect.gen(function* () {
@@ -188,7 +188,7 @@ describe.each([
 })
 
 describe("a SQLite file", () => {
-  it.scoped(
+  it.scopedLive(
     "is shared by 4 processes with 200 runs each while an outsider holds the write lock for 6 seconds (B47)",
     () =>
       Effect.gen(function* () {
@@ -214,7 +214,7 @@ describe("a SQLite file", () => {
 })
 
 describe("a PostgreSQL server", () => {
-  it.scoped(
+  it.scopedLive(
     "that ends all sessions again and again, at a pool of 2 connections with 50 runs, loses and doubles nothing (B74)",
     () =>
       Effect.gen(function* () {

@@ -96,7 +96,7 @@ const expectOneWinner = (
 }
 
 describe.each(PlaneAddress.databases)("an interrupt on %s", (database) => {
-  it.scoped(
+  it.scopedLive(
     "accepts one of k answers that k processes give at once, and refuses the others",
     () =>
       Effect.gen(function* () {
@@ -115,10 +115,10 @@ describe.each(PlaneAddress.databases)("an interrupt on %s", (database) => {
           }
         }).pipe(Effect.provide(PlaneAddress.layer(here.plane)))
       }),
-    240_000
+    600_000
   )
 
-  it.scoped(
+  it.scopedLive(
     "accepts one of 20 answers that come at once from 2 processes, and the same request again (B79)",
     () =>
       Effect.gen(function* () {
@@ -138,6 +138,6 @@ describe.each(PlaneAddress.databases)("an interrupt on %s", (database) => {
           expect(receipt).toMatchObject({ verdict: "Duplicate", at: winner?.at })
         }).pipe(Effect.provide(PlaneAddress.layer(here.plane)))
       }),
-    60_000
+    120_000
   )
 })

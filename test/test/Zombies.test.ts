@@ -62,71 +62,67 @@ const sleeps = ["is stopped with SIGSTOP", "has its event loop blocked"] as cons
 describe.each(PlaneAddress.databases)("a worker on %s that sleeps past its lease", (database) => {
   const cases = sleeps.flatMap((sleep) => [
     { sleep, where: "before an intent", point: "before-intent:pay#1|1#1", shipped: 1, late: [] },
-    { sleep, where: "after the intent and before the check", point: "after-intent:pay#1|1#1", shipped: 1, late: [] },
-    {
-      sleep,
-      where: "inside the handler of a once effect",
-      point: `entered:${Pay.name}#1`,
-      shipped: 1,
-      late: ["refused"]
-    },
+    { sleep, where: "between an intent and the check", point: "after-intent:pay#1|1#1", shipped: 1, late: [] },
+    { sleep, where: "in the handler of a once effect", point: `entered:${Pay.name}#1`, shipped: 1, late: ["refused"] },
     // The receiver knows the key: the second request is no second parcel.
     {
       sleep,
-      where: "inside the handler of a keyed effect",
+      where: "in the handler of a keyed effect",
       point: `entered:${Ship.name}#1`,
       shipped: 2,
       late: ["recorded"]
     }
   ])
 
-  it.scoped.each(cases)(
-    "writes nothing more after it $sleep $where, and nothing happens twice (B65, B76)",
-    ({ late, point, shipped, sleep }) =>
-      onGround(database, ({ log, worker }) =>
-        Effect.gen(function* () {
-          // Only the sleeper knows how to run the probe.
-          const sleeper = yield* worker(["1", "probe"], { stopAt: [point] })
-          yield* start("1", "r")
-          const stop = yield* sleeper.stopped()
-          const paidBefore = firings(log, Pay.name, "r").length
-          if (sleep === "is stopped with SIGSTOP") {
-            yield* sleeper.freeze
-            // It stays where it is until SIGCONT.
-            yield* sleeper.release(stop)
-          }
-          const asleep = yield* historyOf("r")
+  for (const { late, point, shipped, sleep, where } of cases) {
+    it.scopedLive(
+      `writes nothing more after it ${sleep} ${where}, and nothing happens twice (B65, B76)`,
+      () =>
+        onGround(database, ({ log, worker }) =>
+          Effect.gen(function* () {
+            // Only the sleeper knows how to run the probe.
+            const sleeper = yield* worker(["1", "probe"], { stopAt: [point] })
+            yield* start("1", "r")
+            const stop = yield* sleeper.stopped()
+            const paidBefore = firings(log, Pay.name, "r").length
+            if (sleep === "is stopped with SIGSTOP") {
+              yield* sleeper.freeze
+              // It stays where it is until SIGCONT.
+              yield* sleeper.release(stop)
+            }
+            const asleep = yield* historyOf("r")
 
-          const successor = yield* worker(["1"])
-          expect(yield* result("1", "r")).toBe("shipped: paid r")
-          const over = yield* historyOf("r")
+            const successor = yield* worker(["1"])
+            expect(yield* result("1", "r")).toBe("shipped: paid r")
+            const over = yield* historyOf("r")
 
-          if (sleep === "is stopped with SIGSTOP") yield* sleeper.thaw
-          else yield* sleeper.release(stop)
-          // What the sleeper was about to do comes before what it does next.
-          if (paidBefore === 1) expect(yield* sleeper.receive(Schema.String)).toBe("recorded")
-          for (const answer of late) expect(yield* sleeper.receive(Schema.String)).toBe(answer)
-          yield* start("probe", "p")
-          expect(yield* result("probe", "p")).toBe("shipped: paid p")
+            if (sleep === "is stopped with SIGSTOP") yield* sleeper.thaw
+            else yield* sleeper.release(stop)
+            // What the sleeper was about to do comes before what it does next.
+            if (paidBefore === 1) expect(yield* sleeper.receive(Schema.String)).toBe("recorded")
+            for (const answer of late) expect(yield* sleeper.receive(Schema.String)).toBe(answer)
+            yield* start("probe", "p")
+            expect(yield* result("probe", "p")).toBe("shipped: paid p")
 
-          expect(yield* historyOf("r")).toEqual(over)
-          const epochs = writers(over.slice(asleep.length))
-          expect(new Set(epochs).size).toBe(1)
-          expect(Math.max(...writers(asleep))).toBeLessThan(epochs[0] ?? 0)
-          expect(firings(log, Pay.name, "r").length).toBe(1)
-          const parcels = firings(log, Ship.name, "r")
-          expect(parcels.length).toBe(shipped)
-          expect(new Set(parcels.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1)
-          expect(new Set(parcels.map(({ inputDigest }) => inputDigest)).size).toBe(1)
-          yield* successor.kill
-        })
-      ),
-    60_000
-  )
+            expect(yield* historyOf("r")).toEqual(over)
+            const epochs = writers(over.slice(asleep.length))
+            expect(new Set(epochs).size).toBe(1)
+            expect(Math.max(...writers(asleep))).toBeLessThan(epochs[0] ?? 0)
+            expect(firings(log, Pay.name, "r").length).toBe(1)
+            const parcels = firings(log, Ship.name, "r")
+            expect(parcels.length).toBe(shipped)
+            expect(new Set(parcels.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1)
+            expect(new Set(parcels.map(({ inputDigest }) => inputDigest)).size).toBe(1)
+            yield* successor.kill
+          })
+        ),
+      120_000
+    )
+  }
 })
 
 describe("a worker on PostgreSQL that cannot reach its database past its lease", () => {
-  it.scoped(
+  it.scopedLive(
     "writes nothing more, its payment does not happen twice, and it works again when the line is back (B74)",
     () =>
       onGround("PostgreSQL", ({ log, plane, worker }) =>
@@ -160,12 +156,12 @@ const namespaces = PidNamespace.available()
 describe.each(PlaneAddress.databases)(
   `an owner on %s in another PID namespace${namespaces === true ? "" : ` (skipped: ${namespaces})`}`,
   (database) => {
-    it.scoped.skipIf(namespaces !== true)(
+    it.scopedLive.skipIf(namespaces !== true)(
       "is not taken for dead while its lease runs",
       () =>
         onGround(database, ({ log, worker }) =>
           Effect.gen(function* () {
-            const owner = yield* worker(["1"], { ownPidNamespace: true, stopAt: [`held:${Pay.name}#1`] })
+            const owner = yield* worker(["1"], { ownPidNamespace: true, stopAt: [`held:${Ship.name}#1`] })
             yield* start("1", "r")
             const stop = yield* owner.stopped()
             const before = yield* historyOf("r")
@@ -187,12 +183,13 @@ describe.each(PlaneAddress.databases)(
             yield* owner.release(stop)
             expect(yield* result("1", "r")).toBe("shipped: paid r")
             expect(firings(log, Pay.name, "r").length).toBe(1)
+            expect(firings(log, Ship.name, "r").length).toBe(1)
           })
         ),
-      60_000
+      120_000
     )
 
-    it.scoped.skipIf(namespaces !== true)(
+    it.scopedLive.skipIf(namespaces !== true)(
       "is succeeded after its lease when it was killed",
       () =>
         onGround(database, ({ log, worker }) =>
@@ -206,7 +203,7 @@ describe.each(PlaneAddress.databases)(
             expect(firings(log, Pay.name, "r").length).toBe(1)
           })
         ),
-      60_000
+      120_000
     )
   }
 )

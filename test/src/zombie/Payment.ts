@@ -33,17 +33,15 @@ export const payment = (version: string) =>
  */
 export const handlers = (log: EffectLog) => {
   const happen = (name: string, firing: SideEffect.Firing, input: string, value: string) =>
-    Effect.gen(function* () {
+    // A promise: what is on its way goes on, whatever becomes of who waits for it.
+    Effect.promise(async () => {
       pass(`entered:${name}`)
-      yield* Effect.promise(() => hold(`held:${name}`))
-      const written = log.write({
-        at: firing.key,
-        effect: name,
-        idempotencyKey: firing.idempotencyKey,
-        inputDigest: input
-      })
+      await hold(`held:${name}`)
+      const { idempotencyKey, key } = firing
+      const written = log.write({ at: key, effect: name, idempotencyKey, inputDigest: input })
       tell(written)
-      return written === "recorded" ? value : yield* Effect.dieMessage(`${firing.key} was ruled never to happen`)
+      if (written === "refused") throw new Error(`${key} was ruled never to happen`)
+      return value
     })
   return Layer.mergeAll(
     Pay.toLayer((run, firing) => happen(Pay.name, firing, run, `paid ${run}`), {
