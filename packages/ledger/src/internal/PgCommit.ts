@@ -13,8 +13,7 @@ import { branchOfRow, type Int, type RawBranch } from "./Rows.js"
 
 const holds = "(part.seen IS NULL OR branch.inbox_head = part.seen)"
 
-// `full` says whether the condition held. Parts come in id order, and so are their rows locked by the index; a deadlock
-// with another statement is a conflict, tried again.
+// `full` says whether the condition held.
 const append = `WITH part AS (
     SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::text[], $7::bigint[],
       $8::text[], $9::bigint[], $10::text[], $11::bigint[], $12::text[])
@@ -58,6 +57,37 @@ const appendMore = `${append}, closed AS (
     (SELECT count(pg_notify('${channel}', note.text)) FROM unnest($33::text[], $34::text[]) AS note(branch_id, text)
       WHERE note.branch_id = ok.branch_id) AS notes
   FROM ok`
+
+/** Up to this many rows of one branch have a statement of exactly their number. */
+const mostOwnRows = 8
+
+// The commonest commit, one branch's few appends, without arrays and conditions.
+const appendOwn = Array.from({ length: mostOwnRows + 1 }, (_, rows) => {
+  const values = Array.from({ length: rows }, (_, row) => {
+    const [seq, kind, key, payload, at, digest] = Array.from({ length: 6 }, (_, column) => `$${7 + row * 6 + column}`)
+    return `(${seq}::bigint, ${kind}, ${key}, ${payload}, ${at}::bigint, ${digest})`
+  })
+  return `WITH ok AS (
+    UPDATE fermata_branches SET head = $5, head_digest = $6
+    WHERE branch_id = $1 AND epoch = $2 AND head = $3 AND head_digest = $4 AND owner IS NOT NULL
+    RETURNING branch_id, epoch, inbox_head
+  ), stored AS (
+    INSERT INTO fermata_journal (branch_id, seq, kind, key, payload, epoch, at, digest)
+    SELECT ok.branch_id, row.seq, row.kind, row.key, row.payload, ok.epoch, row.at, row.digest
+    FROM ok, (VALUES ${values.join(", ")}) AS row(seq, kind, key, payload, at, digest)
+  )
+  SELECT branch_id, inbox_head FROM ok`
+})
+
+/** True of a part that `appendOwn` can store. */
+const isPlain = (part: Part): boolean =>
+  part.inboxSeen === null && part.entries.length > 0 && part.entries.length <= mostOwnRows && !needsMore(part)
+
+const ownValues = ({ branch, epoch, base, head, entries }: Part): ReadonlyArray<unknown> => {
+  const values: Array<unknown> = [branch, epoch, base.seq, base.digest, head.seq, head.digest]
+  for (const entry of entries) values.push(entry.seq, entry.kind, entry.key, entry.payload, entry.at, entry.digest)
+  return values
+}
 
 const partColumns = (parts: ReadonlyArray<Part>): ReadonlyArray<ReadonlyArray<unknown>> => [
   parts.map((part) => part.branch),
@@ -140,16 +170,36 @@ const interruptColumns = (
 const needsMore = (part: Part): boolean =>
   part.letGo !== null || part.entries.some(changesInterrupts) || part.conditional.some(changesInterrupts)
 
+/**
+ * The statement is planned once a session, and every row is found by its key, in the order of the parts: so rows are
+ * locked in id order, and a plan that was made while the tables were small does not hurt when they are large.
+ */
+const planning = {
+  plan_cache_mode: "force_generic_plan",
+  enable_seqscan: "off",
+  enable_bitmapscan: "off",
+  enable_hashjoin: "off",
+  enable_mergejoin: "off"
+}
+
 export const makePgCommit = (db: Database): Effect.Effect<Commit, never, Scope.Scope> =>
-  Effect.map(keptConnection(db), ({ use }): Commit => {
+  Effect.map(keptConnection(db, planning), ({ use }): Commit => {
+    const update = (connection: PgConnection, parts: ReadonlyArray<Part>) => {
+      const [part] = parts
+      if (part !== undefined && parts.length === 1 && isPlain(part)) {
+        const count = part.entries.length
+        return connection.run(`fermata_append_${count}`, appendOwn[count] ?? "", ownValues(part))
+      }
+      const rows = rowsOf(parts)
+      const columns = [...partColumns(parts), ...entryColumns(rows)]
+      return parts.some(needsMore)
+        ? connection.run("fermata_append_more", appendMore, [...columns, ...interruptColumns(db, parts, rows)])
+        : connection.run("fermata_append", appendOnly, columns)
+    }
     const store = (connection: PgConnection, parts: ReadonlyArray<Part>) =>
       Effect.gen(function* () {
-        const rows = rowsOf(parts)
-        const columns = [...partColumns(parts), ...entryColumns(rows)]
-        // The statement's rows have these columns.
-        const found = (yield* parts.some(needsMore)
-          ? connection.run("fermata_append_more", appendMore, [...columns, ...interruptColumns(db, parts, rows)])
-          : connection.run("fermata_append", appendOnly, columns)) as ReadonlyArray<{
+        // The statements' rows have these columns.
+        const found = (yield* update(connection, parts)) as ReadonlyArray<{
           readonly branch_id: string
           readonly inbox_head: Int
         }>

@@ -79,10 +79,12 @@ export const pgConnection = (db: Database): Effect.Effect<PgConnection, SqlError
   })
 
 /**
- * Keeps one connection over many uses: opened when first needed, opened anew after it failed. Only one use at a time.
+ * Keeps one connection over many uses: opened when first needed, with `settings` for its session, and opened anew after
+ * it failed. Only one use at a time.
  */
 export const keptConnection = (
-  db: Database
+  db: Database,
+  settings: Readonly<Record<string, string>>
 ): Effect.Effect<
   { readonly use: <A>(f: (connection: PgConnection) => Effect.Effect<A, SqlError>) => Effect.Effect<A, SqlError> },
   never,
@@ -102,6 +104,12 @@ export const keptConnection = (
         const connection = yield* Effect.onError(Scope.extend(pgConnection(db), scope), () =>
           Scope.close(scope, Exit.void)
         )
+        const names = Object.keys(settings)
+        const set = names.map((name) => `set_config('${name}', '${settings[name] ?? ""}', false)`)
+        yield* Effect.onError(connection.run("", `SELECT ${set.join(", ")}`, []), () => Scope.close(scope, Exit.void))
+        // The pool's next user must not find them.
+        const reset = Effect.forEach(names, (name) => connection.run("", `RESET ${name}`, []), { discard: true })
+        yield* Scope.addFinalizer(scope, Effect.ignore(reset))
         kept = { scope, connection }
         return connection
       })
