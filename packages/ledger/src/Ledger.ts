@@ -23,6 +23,7 @@ import type {
   CorruptJournal,
   DeliveryIdReused,
   EffectInFlight,
+  EffectUnderWay,
   Fenced,
   ForkIdReused,
   InboxAdvanced,
@@ -319,7 +320,7 @@ export interface Ledger {
     request: SettleRequest
   ) => Effect.Effect<
     "Accepted" | "Duplicate",
-    UnknownEffect | AlreadySettled | SettlementInvalid | RunPurged | CorruptJournal | LedgerError
+    UnknownEffect | AlreadySettled | EffectUnderWay | SettlementInvalid | RunPurged | CorruptJournal | LedgerError
   >
   readonly fork: (
     request: ForkRequest

@@ -222,6 +222,16 @@ export class UnknownEffect extends Schema.TaggedError<UnknownEffect>("fermata/Un
   }
 }
 
+/** A worker runs the branch and may be firing the effect: it brings the outcome, or the branch is stuck with it in doubt. */
+export class EffectUnderWay extends Schema.TaggedError<EffectUnderWay>("fermata/EffectUnderWay")("EffectUnderWay", {
+  branch: Schema.String,
+  effect: Schema.String
+}) {
+  override get message() {
+    return `A worker runs branch ${this.branch} and may be firing ${this.effect}. Settle it once the branch is stuck with it.`
+  }
+}
+
 export class AlreadySettled extends Schema.TaggedError<AlreadySettled>("fermata/AlreadySettled")("AlreadySettled", {
   branch: Schema.String,
   effect: Schema.String

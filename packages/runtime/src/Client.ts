@@ -178,6 +178,7 @@ export interface Client {
     | InvalidValue
     | L.UnknownEffect
     | L.AlreadySettled
+    | L.EffectUnderWay
     | L.SettlementInvalid
     | L.RunPurged
     | L.CorruptJournal

@@ -18,18 +18,25 @@ export interface Delivery<P extends DeliveryPolicy = DeliveryPolicy> {
 
 /** The handler's limits; both have defaults. */
 export interface Limits {
-  /** How long the handler may take; 60 seconds by default. */
+  /** How long the handler may take; 60 seconds by default (`transactional`: 5). Finite. */
   readonly timeLimit?: Duration.DurationInput
 }
 
 const make = <P extends DeliveryPolicy>(
   policy: P,
   limits: Limits & { readonly fireWithin?: Duration.DurationInput } = {}
-): Delivery<P> => ({
-  policy,
-  timeLimit: Duration.toMillis(limits.timeLimit ?? "60 seconds"),
-  fireWithin: Duration.toMillis(limits.fireWithin ?? "10 seconds")
-})
+): Delivery<P> => {
+  const delivery = {
+    policy,
+    timeLimit: Duration.toMillis(limits.timeLimit ?? (policy === "transactional" ? "5 seconds" : "60 seconds")),
+    fireWithin: Duration.toMillis(limits.fireWithin ?? "10 seconds")
+  }
+  // Recovery waits for a firing to be over, so that it must be over some time.
+  if (!Number.isFinite(delivery.timeLimit) || !Number.isFinite(delivery.fireWithin)) {
+    throw new TypeError(`A ${policy} delivery needs finite limits`)
+  }
+  return delivery
+}
 
 /** The receiver honours the idempotency key: after a crash it is fired again with the same key and input. */
 export const keyed: Delivery<"keyed"> = make("keyed")
@@ -48,8 +55,14 @@ export const once = (
   } = {}
 ): Delivery<"once"> => make("once", limits)
 
-/** SQL in the plane's own database: its writes and its outcome commit together. */
+/**
+ * SQL in the plane's own database: its writes and its outcome commit together. While it runs it holds the database's
+ * write lock (SQLite) or a connection and its branch's row (PostgreSQL); beyond 5 seconds it is rolled back.
+ */
 export const transactional: Delivery<"transactional"> = make("transactional")
+
+/** As `transactional`, with limits. */
+export const transactionalWithin = (limits: Limits): Delivery<"transactional"> => make("transactional", limits)
 
 /** Safe to fire again (reads, model calls); memoized once recorded. */
 export const repeatable: Delivery<"repeatable"> = make("repeatable")

@@ -133,9 +133,13 @@ const compileRetry = (policy: RetryPolicy<unknown>): CompiledRetry => {
   const first = Duration.toMillis(policy.delay ?? 0)
   const factor = policy.factor ?? 1
   const longest = Duration.toMillis(policy.maxDelay ?? "1 hour")
+  if (!Number.isFinite(longest) || !(policy.times >= 0) || !(factor > 0)) {
+    throw new TypeError("A retry policy needs a finite maxDelay, a factor above 0, and times of 0 or more")
+  }
   return {
     times: policy.times,
-    delay: (attempt) => Math.min(longest, first * factor ** (attempt - 1)),
+    // No pause stays no pause: zero times a power that overflows is not a number.
+    delay: (attempt) => (first === 0 ? 0 : Math.min(longest, first * factor ** (attempt - 1))),
     while: policy.while ?? (() => true)
   }
 }

@@ -71,7 +71,8 @@ const make = (
           concurrency: options.concurrency ?? 1000,
           residentBranches: options.residentBranches ?? 100,
           residentBytes: options.residentBytes ?? 67_108_864,
-          firing
+          firing,
+          log: (message, cause) => Runtime.runFork(runtime)(Effect.logWarning(message, cause))
         }),
         own
       ).pipe(Effect.onError((cause) => Scope.close(own, Exit.failCause(cause))))

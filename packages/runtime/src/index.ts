@@ -17,6 +17,7 @@ export {
   CorruptJournal,
   DeliveryIdReused,
   EffectInFlight,
+  EffectUnderWay,
   ForkIdReused,
   InterruptClosed,
   Ledger,

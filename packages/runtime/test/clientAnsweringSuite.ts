@@ -213,6 +213,7 @@ export const clientAnsweringSuite = <E>(name: string, plane: Layer.Layer<Ledger 
             fireBefore: 0,
             timeLimit: 1
           })
+          yield* worker.release(journal, { _tag: "Stuck", problem: "[]" })
           const settle = (settlement: Client.Settlement<Date, TooPoor>, at = key, of: string = branch) =>
             client.settle(Charge, { branch: of, key: at, settlement })
           const invalid = yield* refusedAs("InvalidValue", settle({ _tag: "Happened", value: new Date(NaN) }))

@@ -26,7 +26,8 @@ export const admitEntry = (
   // A terminal entry and an opened question must always fit, or a large value would wedge its branch: they are
   // checked where they are made, as everything is; here the limit is the last guard.
   if (entry.payloadLength > limits.maxPayload) return { _tag: "Refuse", reason: "payload too large" }
-  if (!entry.payloadWellFormed || !entry.key.isWellFormed()) return { _tag: "Refuse", reason: "malformed text" }
+  // NUL is text that one of the databases cannot store.
+  if (!entry.payloadWellFormed || !entry.key.isWellFormed() || entry.key.includes("\0")) return { _tag: "Refuse", reason: "malformed text" }
   return { _tag: "Persist" }
 }
 

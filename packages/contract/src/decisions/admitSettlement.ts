@@ -4,6 +4,8 @@ import type { EffectTry } from "./admitFiring.js"
 export interface SettlementFacts {
   readonly run: "known" | "unknown" | "purged"
   readonly over: boolean
+  /** A worker owns the branch: it may be firing the effect, and will bring its outcome or report it in doubt. */
+  readonly owned: boolean
   /** The recorded try under the addressed key. */
   readonly effect: Pick<EffectTry, "state"> | undefined
   /** The settlement of the key that was accepted, recorded since or not. */
@@ -16,6 +18,7 @@ export type SettlementVerdict =
   | { readonly _tag: "RunPurged" }
   | { readonly _tag: "UnknownEffect" }
   | { readonly _tag: "AlreadySettled" }
+  | { readonly _tag: "UnderWay" }
   | { readonly _tag: "SettlementInvalid" }
 
 export const admitSettlement = (
@@ -33,5 +36,7 @@ export const admitSettlement = (
   if (facts.over || (facts.effect.state !== "intended" && facts.effect.state !== "refused")) {
     return { _tag: "AlreadySettled" }
   }
+  // EO: a word on a firing that is under way could contradict the outcome that it has a moment later.
+  if (facts.owned) return { _tag: "UnderWay" }
   return request.valid ? { _tag: "Accepted" } : { _tag: "SettlementInvalid" }
 }

@@ -48,7 +48,8 @@ describe("admitEntry", () => {
         (one.kind === "run.started") === (at.head === 0) &&
         one.payloadLength <= 10 &&
         one.payloadWellFormed &&
-        one.key.isWellFormed()
+        one.key.isWellFormed() &&
+        !one.key.includes("\0")
       assert.strictEqual(verdict._tag === "Persist", valid)
     },
     { fastCheck: { numRuns: 3000 } }

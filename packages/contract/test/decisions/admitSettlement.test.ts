@@ -6,6 +6,7 @@ import { combinations } from "../domains.js"
 const domain = {
   run: ["known", "unknown", "purged"],
   over: [false, true],
+  owned: [false, true],
   effect: [
     undefined,
     ...(["intended", "refused", "succeeded", "failed", "voided"] as const).map((state) => ({ state }))
@@ -20,7 +21,9 @@ describe("admitSettlement", () => {
     for (const { digest, valid, ...facts } of combinations(domain)) {
       const { _tag } = admitSettlement(facts, { digest, valid })
       const undecided = facts.effect?.state === "intended" || facts.effect?.state === "refused"
-      const possible = facts.run === "known" && !facts.over && undecided && facts.accepted === undefined
+      const open = facts.run === "known" && !facts.over && undecided && facts.accepted === undefined
+      const possible = open && !facts.owned
+      assert.strictEqual(_tag === "UnderWay", open && facts.owned)
       assert.strictEqual(_tag === "Accepted", possible && valid)
       assert.strictEqual(_tag === "SettlementInvalid", possible && !valid)
       // The same again is a duplicate also when its step, or its run, is over since.
@@ -46,6 +49,7 @@ describe("admitSettlement", () => {
       const facts: { -readonly [K in keyof SettlementFacts]: SettlementFacts[K] } = {
         run: "known",
         over: false,
+        owned: false,
         effect: { state: "intended" },
         accepted: undefined
       }

@@ -159,13 +159,14 @@ describe("every decision is total and gives each of its verdicts", () => {
         combinations({
           run,
           over: flag,
+          owned: flag,
           effect: [undefined, ...state.map((one) => ({ state: one }))],
           accepted: [undefined, { digest: "a" }, { digest: "b" }],
           valid: flag
         }),
         ({ valid, ...facts }) => admitSettlement(facts, { digest: "a", valid })._tag
       ),
-      ["Accepted", "AlreadySettled", "Duplicate", "RunPurged", "SettlementInvalid", "UnknownEffect"]
+      ["Accepted", "AlreadySettled", "Duplicate", "RunPurged", "SettlementInvalid", "UnderWay", "UnknownEffect"]
     ))
 
   it("admitAppend", () =>

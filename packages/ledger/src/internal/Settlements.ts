@@ -3,7 +3,7 @@ import type { SqlError } from "@effect/sql/SqlError"
 import { admitSettlement, type EffectTry, type SettlementFacts } from "@fermata/contract"
 import { Effect } from "effect"
 import type { Ledger } from "../Ledger.js"
-import { AlreadySettled, type CorruptJournal, RunPurged, SettlementInvalid, UnknownEffect } from "../LedgerError.js"
+import { AlreadySettled, type CorruptJournal, EffectUnderWay, RunPurged, SettlementInvalid, UnknownEffect } from "../LedgerError.js"
 import { accept, type Found, lockAndFind, persistProblems, runIdOf } from "./Acceptance.js"
 import type { Database } from "./Database.js"
 import { jsonDigest } from "./Digest.js"
@@ -30,7 +30,7 @@ export const makeSettlements = (db: Database): Pick<Ledger, "settle"> => ({
           const found = yield* lockAndFind(db, id)
           const facts: SettlementFacts =
             typeof found === "string"
-              ? { run: found, over: false, effect: undefined, accepted: undefined }
+              ? { run: found, over: false, owned: false, effect: undefined, accepted: undefined }
               : { run: "known", ...(yield* settlementFacts(db, found, effect)) }
           const verdict = admitSettlement(facts, { digest, valid: issues.length === 0 })
           switch (verdict._tag) {
@@ -55,6 +55,8 @@ export const makeSettlements = (db: Database): Pick<Ledger, "settle"> => ({
               return yield* new UnknownEffect({ branch: id, effect })
             case "AlreadySettled":
               return yield* new AlreadySettled({ branch: id, effect })
+            case "UnderWay":
+              return yield* new EffectUnderWay({ branch: id, effect })
             case "SettlementInvalid":
               return yield* new SettlementInvalid({ branch: id, effect, issues })
           }
@@ -68,7 +70,7 @@ const settlementFacts = (
   db: Database,
   { branch, run, lineage }: Found,
   effect: string
-): Effect.Effect<Pick<SettlementFacts, "over" | "effect" | "accepted">, CorruptJournal | SqlError> =>
+): Effect.Effect<Omit<SettlementFacts, "run">, CorruptJournal | SqlError> =>
   Effect.gen(function* () {
     const entries = yield* entriesByKey(db, run, lineage, [effect], "effect")
     let state: EffectTry["state"] | undefined
@@ -87,6 +89,7 @@ const settlementFacts = (
     return {
       // A step that ended (by a fork's edited outcome, say) asks for its effects no more.
       over: isOver(branch.status) || (step !== undefined && (yield* stepEnded(db, lineage, step.key, step.seq))),
+      owned: branch.owner !== null,
       effect: state && { state },
       accepted: row && { digest: settlementDigest(row.payload) }
     }

@@ -85,12 +85,15 @@ export const settlementSuite = (place: Place): void => {
           intended(key(5), "pay#5", "keyed"),
           stepDone("pay#5")
         )
+        // A worker has it: the effect may be firing, and its outcome is the worker's to bring.
+        expect(yield* Effect.flip(settle(1))).toMatchObject({ _tag: "EffectUnderWay", effect: key(1) })
+        yield* Effect.orDie(owned.journal.release({ _tag: "Stuck", problem: "[]" }, { inboxSeen: 0 }))
         expect(yield* settle(1)).toBe("Accepted")
         expect(yield* Effect.flip(settle(2))).toMatchObject({ _tag: "AlreadySettled" })
         expect(yield* Effect.flip(settle(4))).toMatchObject({ _tag: "UnknownEffect", effect: key(4) })
         // Its step has ended: nothing asks for it any more.
         expect(yield* Effect.flip(settle(5))).toMatchObject({ _tag: "AlreadySettled" })
-        yield* owned.write(completed)
+        yield* (yield* owner.own(branch)).write(completed)
         expect(yield* Effect.flip(settle(3))).toMatchObject({ _tag: "AlreadySettled" })
         const nobody = branchId(`${anyRun()}/main`)
         expect(
@@ -136,6 +139,7 @@ export const settlementSuite = (place: Place): void => {
           at: { _tag: "Checkpoint", seq: 3 }
         })
         expect(yield* ledger.settle({ branch: child, effect, settlement: succeeded(1) })).toBe("Accepted")
+        yield* Effect.orDie(owned.journal.release({ _tag: "Stuck", problem: "[]" }, { inboxSeen: 0 }))
         expect(yield* ledger.settle({ branch, effect, settlement: didNotHappen })).toBe("Accepted")
         expect((yield* ledger.verify).problems).toEqual([])
       })

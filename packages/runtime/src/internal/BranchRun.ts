@@ -329,7 +329,15 @@ export class BranchRun {
 
   /** Appends a mark from the host unless it is refused by then. Calls back with its position; never if the branch is gone. */
   mark(entryDraft: EntryDraft, then: (seq: number | undefined) => void, refused?: () => boolean): void {
-    this.post(() => then(refused?.() === true ? undefined : this.appendNow(entryDraft).seq))
+    this.post(() => {
+      let seq: number | undefined
+      try {
+        if (refused?.() !== true) seq = this.appendNow(entryDraft).seq
+      } finally {
+        // Whoever waits must hear of it also when the journal refuses: a firing may not be interrupted while it waits.
+        then(seq)
+      }
+    })
   }
 
   /** Calls back when all up to `seq` is durable; never if the branch is lost. */
@@ -386,14 +394,20 @@ export class BranchRun {
       return this.host.onReplayed(this, { commands: this.waitingCommands(), exit: this.exit, ending })
     }
     this.live = true
-    this.inboxDirty = true
     this.started = []
     this.withdrawn = []
+    // What was accepted meanwhile (a settlement, an answer, a cancel) comes before anything starts.
+    this.readInbox(() => this.takeUp())
+  }
+
+  /** Begins what the history leaves to do. */
+  private takeUp(): void {
+    if (this.stopping) return
+    if (this.exit !== undefined) return this.close()
     for (const command of this.commands.values()) {
-      if (command.kind === "step") this.run(command)
+      if (command.kind === "step" && !this.steps.has(command.key) && !this.problems.has(command.key)) this.run(command)
     }
     this.armTimers()
-    if (this.exit !== undefined) this.close()
   }
 
   private waitingCommands(): ReadonlyArray<string> {
@@ -575,6 +589,7 @@ export class BranchRun {
       })
     }
     this.commands.delete(command.key)
+    this.problems.delete(command.key)
     return Effect.void
   }
 
@@ -610,8 +625,9 @@ export class BranchRun {
   private sleep(millis: number): Effect.Effect<void> {
     return Effect.withFiberRuntime((fiber) => {
       if (!this.own(fiber)) return Effect.never
-      const key = this.key("sleep")
       const due = this.time + Math.ceil(millis)
+      if (!Number.isSafeInteger(due)) return Effect.die(new RangeError("A durable timer cannot be due that late"))
+      const key = this.key("sleep")
       this.issue(draft.timerStarted(key, due))
       return Effect.async((resume) => {
         // A corrected deployment may have changed the span: what was recorded counts.
@@ -683,9 +699,21 @@ export class BranchRun {
     this.withdrawn = []
     for (const key of withdrawn) this.steps.get(key)?.interrupt()
     if (this.stopping) return
+    // Once the root has ended nobody waits for what it left behind (PC).
+    if (this.exit !== undefined) return this.close()
     for (const command of started) if (this.commands.get(command.key) === command) this.run(command)
     this.armTimers()
-    if (this.exit !== undefined) this.close()
+  }
+
+  /** True once the branch only waits for firings to end, to be let go of. */
+  get isStopping(): boolean {
+    return this.stopping || this.gone
+  }
+
+  /** Resolves what an interrupted step left in doubt: it may not be forgotten, whoever waits for the step (EO). */
+  resolve(command: StepCommand): void {
+    command.withdrawing = true
+    this.run(command)
   }
 
   private run(command: StepCommand): void {
@@ -787,12 +815,7 @@ export class BranchRun {
       if (Exit.isFailure(exit)) {
         const error = Option.getOrUndefined(Cause.failureOption(exit.cause))
         if (error?._tag === "CorruptJournal") {
-          return this.fail({
-            _tag: "ValueUnreadable",
-            seq: this.recovery.head,
-            what: "the inbox",
-            message: error.message
-          })
+          return this.fail({ _tag: "CorruptJournal", table: error.table, message: error.message })
         }
         return this.lose(error ?? exit.cause)
       }
@@ -833,8 +856,6 @@ export class BranchRun {
         if (recorded === undefined || (recorded.state !== "intended" && recorded.state !== "refused")) {
           return this.unserved(row, "its outcome was known")
         }
-        // What this process is firing will have an outcome of its own.
-        if (this.host.firing.has(settlement.effect)) return this.unserved(row, "it is being fired")
         this.appendNow(draft.settled(recorded, settlement, row.pos))
         this.problems.delete(recorded.step)
         const command = this.commands.get(recorded.step)
@@ -867,14 +888,24 @@ export class BranchRun {
     if (due !== undefined) wakes.push(due)
     const wakeAt = wakes.length === 0 ? null : Math.min(...wakes)
     if (this.problems.size > 0) {
-      return this.release({ _tag: "Stuck", problem: JSON.stringify([...this.problems.values()]) }, "stuck")
+      return this.releaseStuck(() => undefined)
     }
     // A short wait is waited for here: letting go and claiming again costs more than the memory.
     if (wakeAt !== null && wakeAt - this.host.ledger.unsafeNow() < stayFor) return
     this.release({ _tag: "Waiting", wakeAt }, "parked")
   }
 
-  private release(how: Release, rest: Rest, inboxSeen = this.recovery.inboxSeen): void {
+  private releaseStuck(again: () => void): void {
+    const problem = JSON.stringify([...this.problems.values()])
+    this.release({ _tag: "Stuck", problem }, "stuck", this.recovery.inboxSeen, again)
+  }
+
+  private release(
+    how: Release,
+    rest: Rest,
+    inboxSeen = this.recovery.inboxSeen,
+    again: () => void = () => undefined
+  ): void {
     const journal = this.journal
     if (journal === undefined) return
     this.hold(journal.release(how, { inboxSeen }), (exit) => {
@@ -890,10 +921,14 @@ export class BranchRun {
       }
       const error = Option.getOrUndefined(Cause.failureOption(exit.cause))
       if (error?._tag === "InboxAdvanced") {
-        // One that stops takes nothing in any more: whoever claims it next sees what came.
-        if (this.stopping) return this.release({ _tag: "Ready" }, "released", error.inboxHead)
-        this.inboxDirty = true
-        return
+        // One that stops takes nothing in any more: whoever claims it next sees what came. One that failed stays stuck:
+        // made ready it would be claimed and fail again without end (LV).
+        if (this.stopping) {
+          return this.failure === undefined
+            ? this.release({ _tag: "Ready" }, "released", error.inboxHead)
+            : this.release(how, rest, error.inboxHead)
+        }
+        return this.readInbox(again)
       }
       this.lose(error ?? exit.cause)
     })
@@ -906,17 +941,18 @@ export class BranchRun {
     for (const [key, command] of this.commands) {
       this.commands.delete(key)
       if (command.kind !== "step") continue
+      this.problems.delete(key)
       const step = this.steps.get(key)
       if (step !== undefined) step.interrupt()
       // EO: an effect in doubt is resolved before the run may end.
-      else if (this.recovery.firing(key).length > 0) this.run({ ...command, withdrawing: true })
+      else if (this.recovery.firing(key).length > 0) this.resolve(command)
     }
     if (this.steps.size === 0) this.post(() => this.finish())
   }
 
   private finish(): void {
     if (this.problems.size > 0) {
-      return this.release({ _tag: "Stuck", problem: JSON.stringify([...this.problems.values()]) }, "stuck")
+      return this.releaseStuck(() => this.finish())
     }
     // What was accepted before the end is journaled before it, as unserved.
     this.appendIf(

@@ -8,6 +8,7 @@ import {
   effectKey,
   type EffectKey,
   type EntryDraft,
+  idProblem,
   needsDurablePrefix,
   recoverEffect,
   type RecordedTry,
@@ -61,9 +62,16 @@ export class EffectFiring implements StepScope {
               : `${step.key} performs "${effect.name}" with the key "${key}", which was used: give each firing a key of its own.`
         })
       }
+      const problem = key === undefined ? undefined : idProblem(key)
+      if (problem !== undefined) {
+        return step.block({
+          _tag: "BadEffect",
+          step: step.key,
+          effect: effect.name,
+          message: `${step.key} performs "${effect.name}" with a key that ${problem}.`
+        })
+      }
       const position = key === undefined ? String(++this.position) : `k:${key}`
-      if (key === undefined) this.unkeyed++
-      else this.keys.add(key)
       // Codecs of a declared effect fit its values: the call's type said so.
       const encoded = step.branch.fitting((effect.codecs.input as Codec<unknown>).encode(input))
       if (Either.isLeft(encoded)) {
@@ -71,6 +79,8 @@ export class EffectFiring implements StepScope {
           new InvalidValue({ what: `input of side effect ${effect.name} (${step.key})`, issues: encoded.left.issues })
         )
       }
+      if (key === undefined) this.unkeyed++
+      else this.keys.add(key)
       const outcome = this.decide(effect, position, encoded.right, digest(encoded.right))
       return Effect.ensuring(
         outcome,
@@ -257,14 +267,16 @@ export class EffectFiring implements StepScope {
       Effect.suspend(() => {
         const begun = performance.now()
         const fireBefore = Math.floor(ledger.unsafeNow() + fireWithin)
+        // From here on this process may fire it: whoever recovers the branch here must not take it for over.
+        firing.add(key)
         return this.intend(effect, key, id, input, { fireBefore, timeLimit }).pipe(
           Effect.flatMap((): Outcome => {
+            if (this.step.isAbandoned) return Effect.die(stopped)
             // Checked on a monotonic clock immediately before the handler: a worker that was paused past it has not
             // fired, and says so if it still may write.
             if (performance.now() - begun >= fireWithin) {
               return Effect.flatMap(this.close(draft.effectVoided(key, id, "owner")), again)
             }
-            firing.add(key)
             return this.handle(effect, key, input, false).pipe(
               Effect.flatMap((exit) =>
                 this.outcome(effect, key, id, exit, () => {
@@ -276,10 +288,10 @@ export class EffectFiring implements StepScope {
                         resolved ? again() : Effect.die(stopped)
                       )
                 })
-              ),
-              Effect.ensuring(Effect.sync(() => firing.delete(key)))
+              )
             )
-          })
+          }),
+          Effect.ensuring(Effect.sync(() => firing.delete(key)))
         )
       })
     )
@@ -306,6 +318,16 @@ export class EffectFiring implements StepScope {
       // The handler's SQL runs in the transaction that commits its outcome.
       SqlClient,
       sql
+    ).pipe(
+      // Beyond its limit it is rolled back: the database is everybody's.
+      Effect.timeoutOption(Duration.millis(effect.delivery.timeLimit)),
+      Effect.flatMap(
+        Option.match({
+          onNone: () =>
+            Effect.die(new Error(`The handler of ${effect.name} took longer than ${effect.delivery.timeLimit} ms`)),
+          onSome: Effect.succeed
+        })
+      )
     )
     return Effect.uninterruptible(
       CrashPoint.reach("before-intent", key).pipe(
@@ -430,7 +452,7 @@ export class EffectFiring implements StepScope {
     // The key's text is what the intent recorded.
     const key = recorded.key as EffectKey
     const input = JSON.stringify(recorded.value)
-    const overAt = (recorded.fireBefore ?? 0) + (recorded.timeLimit ?? 0)
+    const overAt = (recorded.fireBefore ?? Number.POSITIVE_INFINITY) + (recorded.timeLimit ?? Number.POSITIVE_INFINITY)
     const ask = (
       reconciled: "unavailable" | "notAsked" | "Happened" | "NeverWill" | "Unknown"
     ): Effect.Effect<boolean> =>

@@ -105,11 +105,17 @@ export class StepRun {
     return this.blocked
   }
 
+  /** True once its branch is gone: nothing of it may act any more. */
+  get isAbandoned(): boolean {
+    return this.abandoned
+  }
+
   get isStopped(): boolean {
     return this.blocked || this.interrupted
   }
 
   private begin(): void {
+    if (this.interrupted) return
     this.resting = false
     this.restingUntil = undefined
     const firing = new EffectFiring(this)
@@ -134,6 +140,9 @@ export class StepRun {
     if (this.blocked) return
     const { command, key } = this
     const { node } = command
+    if (this.interrupted && !this.branch.isStopping && this.branch.recovery.firing(key).length > 0) {
+      return this.branch.resolve(command)
+    }
     if (this.interrupted && !command.withdrawing) return this.branch.stepEnded(this, undefined)
     if (Exit.isSuccess(exit)) {
       const value = this.branch.fitting(node.codecs.success.encode(exit.value))
@@ -186,7 +195,13 @@ export class StepRun {
       retry.while(error)
     ) {
       const due = Math.ceil(this.branch.host.ledger.unsafeNow() + retry.delay(attempt))
-      this.branch.mark(draft.stepRetried(key, node.name, attempt, encoded.right, due), () => this.start())
+      this.branch.mark(
+        draft.stepRetried(key, node.name, attempt, encoded.right, due),
+        (seq) => {
+          if (seq !== undefined) this.start()
+        },
+        () => this.isStopped
+      )
       return
     }
     this.branch.stepEnded(this, draft.stepFailed(key, node.name, command.inputDigest, encoded.right))

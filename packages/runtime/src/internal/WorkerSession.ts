@@ -3,8 +3,9 @@
  * what comes from outside, and lets go of those that rest.
  */
 import type { BranchId } from "@fermata/contract"
-import type { Announcement, BranchInfo, Claim, CorruptJournal, Ledger, LedgerError } from "@fermata/ledger"
+import type { Announcement, BranchInfo, Claim, Ledger, LedgerError } from "@fermata/ledger"
 import { Cause, Deferred, Duration, Effect, Exit, type Runtime, type Scope } from "effect"
+import type { Problem } from "../Problem.js"
 import type * as Workflow from "../Workflow.js"
 import { type BranchHost, BranchRun, type Rest } from "./BranchRun.js"
 import * as ProcessTable from "./ProcessTable.js"
@@ -22,6 +23,8 @@ export interface SessionOptions {
   readonly residentBytes: number
   /** `once` firings under way in this process, whichever session began them. */
   readonly firing: Set<string>
+  /** Logs a warning from outside an effect. */
+  readonly log: (message: string, cause: unknown) => void
 }
 
 export interface Session {
@@ -30,6 +33,12 @@ export interface Session {
   /** Ends when the lease is lost. */
   readonly lost: Effect.Effect<void>
 }
+
+/** After so many losses in a row a branch is set aside. */
+const mostLosses = 3
+
+const isFenced = (cause: unknown): boolean =>
+  typeof cause === "object" && cause !== null && "_tag" in cause && cause._tag === "Fenced"
 
 /** The most branches that one claim takes: others are served too. */
 const claimAtMost = 200
@@ -69,7 +78,16 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
 
     const forget = (branch: BranchId): void => takeWarm(branch)?.evict()
 
+    /** Branches that were lost again and again, not to another owner: each time their journal refused something. */
+    const losses = new Map<BranchId, number>()
+
     const onRest = (run: BranchRun, rest: Rest): void => {
+      if (rest === "lost") {
+        losses.set(run.branch, (losses.get(run.branch) ?? 0) + (isFenced(run.lostTo) ? 0 : 1))
+        options.log(`Worker ${worker} lost branch ${run.branch}; it is taken up again from its journal`, run.lostTo)
+      } else {
+        losses.delete(run.branch)
+      }
       if (running.get(run.branch) === run) running.delete(run.branch)
       if (rest === "parked" && !stopping) keepWarm(run)
       else if (rest === "parked") run.evict()
@@ -82,17 +100,14 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
     const { worker } = lease
     const host: BranchHost = { ledger, worker, runtime: options.runtime, firing: options.firing, onRest }
 
-    const refuse = (claim: Claim, error: CorruptJournal) =>
+    /** Lets an operator see what no worker can go on with. */
+    const setAside = (claim: Claim, problem: Problem) =>
       Effect.zipRight(
-        Effect.logError(error.message),
+        Effect.logError(problem.message),
         Effect.ignore(
-          ledger.open(claim).release(
-            {
-              _tag: "Stuck",
-              problem: JSON.stringify([{ _tag: "CorruptJournal", table: error.table, message: error.message }])
-            },
-            { inboxSeen: claim.branch.inboxHead }
-          )
+          ledger
+            .open(claim)
+            .release({ _tag: "Stuck", problem: JSON.stringify([problem]) }, { inboxSeen: claim.branch.inboxHead })
         )
       )
 
@@ -100,6 +115,14 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
       const { branch, head, headDigest } = claim.branch
       const workflow = workflows.get(definitionOf(claim.branch))
       if (workflow === undefined) return Effect.void
+      if ((losses.get(branch) ?? 0) >= mostLosses) {
+        losses.delete(branch)
+        return setAside(claim, {
+          _tag: "EngineFailed",
+          seq: head,
+          message: `After position ${head} of ${branch} its journal could not be written ${mostLosses} times; see the worker's log.`
+        })
+      }
       const warm = takeWarm(branch)
       if (warm?.head?.seq === head && warm.head.digest === headDigest) {
         return Effect.sync(() => {
@@ -120,7 +143,8 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
           // Purged between the claim and now: there is nothing to run.
           RunNotFound: () => Effect.void,
           RunPurged: () => Effect.void,
-          CorruptJournal: (error) => refuse(claim, error)
+          CorruptJournal: (error) =>
+            setAside(claim, { _tag: "CorruptJournal", table: error.table, message: error.message })
         })
       )
     }
