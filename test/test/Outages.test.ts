@@ -87,7 +87,7 @@ describe.each(PlaneAddress.databases)("a run on %s", (database) => {
           yield* expectEachStepOnce(here, listed, 1)
         }).pipe(Effect.provide(PlaneAddress.layer(here.plane)))
       }),
-    60_000
+    180_000
   )
 
   it.scopedLive(
@@ -116,7 +116,7 @@ describe.each(PlaneAddress.databases)("a run on %s", (database) => {
           expect(yield* Effect.flip(client.result(Attempts, "x"))).toMatchObject({ _tag: "Refused", times: 3 })
         }).pipe(Effect.provide(PlaneAddress.layer(here.plane)))
       }),
-    60_000
+    180_000
   )
 })
 
@@ -158,34 +158,36 @@ const stoppedPostgres: Effect.Effect<Outage, never, Scope.Scope> = Effect.gen(fu
   }
 })
 
-describe.each([
-  { database: "SQLite file that is locked", outage: lockedSqlite },
-  { database: "PostgreSQL server that is stopped and started", outage: stoppedPostgres }
-])("a $database", ({ outage }) => {
-  it.scopedLive(
-    "delays the recovery of 50 runs for 2 seconds and loses none (B51)",
-    () =>
-      Effect.gen(function* () {
-        const { cut, plane } = yield* outage
-        const here = yield* ground(plane)
-        const runs = names("pending", 50)
-        yield* Effect.gen(function* () {
-          yield* startChains(runs, 3)
-          const lost = yield* worker(here, { stopAt: ["touching"] })
-          yield* Effect.replicateEffect(lost.stopped("touching"), runs.length)
-          yield* lost.kill
-          const successor = yield* worker(here, { stopAt: ["touching#1", "touching#25"] })
-          const first = yield* successor.stopped("touching")
-          yield* cut("2 seconds")
-          yield* successor.release(first)
-          yield* successor.release(yield* successor.stopped("touching"))
-          expect(yield* results(runs)).toEqual(runs.map(() => 3))
-          yield* expectEachStepOnce(here, runs, 3)
-        }).pipe(Effect.provide(PlaneAddress.layer(plane)))
-      }),
-    90_000
-  )
-})
+for (const { database, outage } of [
+  { database: "a SQLite file that is locked", outage: lockedSqlite },
+  { database: "a PostgreSQL server that is stopped and started", outage: stoppedPostgres }
+]) {
+  describe(database, () => {
+    it.scopedLive(
+      "delays the recovery of 50 runs for 2 seconds and loses none (B51)",
+      () =>
+        Effect.gen(function* () {
+          const { cut, plane } = yield* outage
+          const here = yield* ground(plane)
+          const runs = names("pending", 50)
+          yield* Effect.gen(function* () {
+            yield* startChains(runs, 3)
+            const lost = yield* worker(here, { stopAt: ["touching"] })
+            yield* Effect.replicateEffect(lost.stopped("touching"), runs.length)
+            yield* lost.kill
+            const successor = yield* worker(here, { stopAt: ["touching#1", "touching#25"] })
+            const first = yield* successor.stopped("touching")
+            yield* cut("2 seconds")
+            yield* successor.release(first)
+            yield* successor.release(yield* successor.stopped("touching"))
+            expect(yield* results(runs)).toEqual(runs.map(() => 3))
+            yield* expectEachStepOnce(here, runs, 3)
+          }).pipe(Effect.provide(PlaneAddress.layer(plane)))
+        }),
+      180_000
+    )
+  })
+}
 
 describe("a SQLite file", () => {
   it.scopedLive(
@@ -243,6 +245,6 @@ describe("a PostgreSQL server", () => {
           yield* expectEachStepOnce(here, runs, 5)
         }).pipe(Effect.provide(PlaneAddress.layer(here.plane)))
       }),
-    90_000
+    180_000
   )
 })

@@ -14,9 +14,9 @@ export class Refused extends Schema.TaggedError<Refused>("test/Refused")("Refuse
 
 const Attempt = Schema.Struct({ run: Schema.String, failures: Schema.Number })
 
-/** Refused as often as its input says. */
+/** Refused as often as its input says. Its intents make what was refused before durable, whenever its process dies. */
 export const Try = SideEffect.make("chain/try", {
-  delivery: Delivery.repeatable,
+  delivery: Delivery.keyed,
   input: Attempt,
   success: Schema.Number,
   error: Refused
