@@ -20,7 +20,7 @@ import { accept, lockAndFind, persistProblems, runIdOf } from "./Acceptance.js"
 import { lockBranch, runState } from "./BranchRows.js"
 import type { Database } from "./Database.js"
 import { answerKey, gateFacts, verifyInboxRow } from "./Gate.js"
-import { inboxOfRow, interruptOfRow, isOver, type RawBranch, type RawInbox, type RawInterrupt } from "./Rows.js"
+import { inboxOfRow, type Int, interruptOfRow, isOver, type RawBranch, type RawInbox, type RawInterrupt } from "./Rows.js"
 
 /** The longest reason of a cancellation; what is longer is cut, so that a cancellation always fits. */
 const maxReason = 1024
@@ -153,15 +153,20 @@ export const makeInbox = (db: Database): Pick<Ledger, "deliver" | "cancel" | "in
     db.query(
       "inbox",
       Effect.gen(function* () {
-        const rows = yield* db.sql<RawInbox>`
-          SELECT * FROM fermata_inbox WHERE branch_id = ${branch} AND pos > ${after} ORDER BY pos`
+        // One statement, so that the rows and how many there must be are of one moment.
+        const found = yield* db.sql<(RawInbox | { readonly pos: null }) & { readonly inbox_head: Int }>`
+          SELECT i.*, b.inbox_head FROM fermata_branches b
+          LEFT JOIN fermata_inbox i ON i.branch_id = b.branch_id AND i.pos > ${after}
+          WHERE b.branch_id = ${branch} ORDER BY i.pos`
+        const rows = found.flatMap((row) => (row.pos === null ? [] : [row]))
+        const missing = (pos: number) =>
+          new CorruptJournal({ table: "inbox", id: branch, seq: pos, detail: "the row is missing" })
         let pos = after
         for (const row of rows) {
           yield* verifyInboxRow(row)
-          if (Number(row.pos) !== ++pos) {
-            return yield* new CorruptJournal({ table: "inbox", id: branch, seq: pos, detail: "the row is missing" })
-          }
+          if (Number(row.pos) !== ++pos) return yield* missing(pos)
         }
+        if (Number(found[0]?.inbox_head ?? 0) > pos) return yield* missing(pos + 1)
         return rows.map(inboxOfRow)
       })
     )
