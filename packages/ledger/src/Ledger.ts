@@ -112,6 +112,7 @@ export interface History {
   readonly entries: ReadonlyArray<Entry>
 }
 
+/** A branch that a worker took, with what it needs to go on. */
 export interface Claim {
   readonly run: RunRow
   readonly branch: BranchInfo
@@ -121,6 +122,7 @@ export interface Claim {
 
 // ── Requests and receipts ───────────────────────────────────────────────────────────────────────────────────
 
+/** A start: the same run id with the same workflow and input is the same start. */
 export interface StartRequest {
   readonly run: RunId
   readonly workflow: string
@@ -130,6 +132,7 @@ export interface StartRequest {
   readonly inputDigest: string
 }
 
+/** What became of a start. */
 export interface StartReceipt {
   readonly branch: BranchId
   /** False if the run existed: the same start again. */
@@ -151,6 +154,7 @@ export interface DeliverRequest {
     | { readonly _tag: "Invalid"; readonly issues: ReadonlyArray<string>; readonly digest?: string }
 }
 
+/** What became of an answer; the same on every duplicate. */
 export interface DeliverReceipt {
   readonly verdict: "Accepted" | "Duplicate"
   readonly branch: BranchId
@@ -162,6 +166,7 @@ export interface DeliverReceipt {
   readonly unserved: string | null
 }
 
+/** Asks for another branch (FI): after a position, at an interrupt with an answer, or with another outcome of a step. */
 export interface ForkRequest {
   readonly run: RunId
   readonly fork: ForkId
@@ -175,12 +180,14 @@ export interface ForkRequest {
     | { readonly _tag: "Outcome"; readonly step: string; readonly outcome: { readonly _tag: "Succeeded" | "Failed"; readonly json: string } }
 }
 
+/** The branch that a fork made, and the position that it forks after. */
 export interface ForkReceipt {
   readonly branch: BranchId
   readonly seq: number
   readonly created: boolean
 }
 
+/** An operator's word on an effect whose outcome is not known. */
 export interface SettleRequest {
   readonly branch: BranchId
   readonly effect: string
@@ -195,8 +202,8 @@ export interface SettleRequest {
 export type Release =
   /** Waits; wants a worker again at `wakeAt` (a timer) or when something comes in. */
   | { readonly _tag: "Waiting"; readonly wakeAt: number | null }
-  /** Needs help; `problem` is JSON text. */
-  | { readonly _tag: "Stuck"; readonly problem: string }
+  /** Needs help; `problem` is JSON text. A timer that runs beside the problem wakes it at `wakeAt`. */
+  | { readonly _tag: "Stuck"; readonly problem: string; readonly wakeAt?: number | null }
   /** Wants another worker at once (graceful shutdown, eviction). */
   | { readonly _tag: "Ready" }
 
@@ -262,12 +269,14 @@ export type Announcement =
   /** Another process wrote something (SQLite), or notifications were interrupted (PostgreSQL): look at everything. */
   | { readonly _tag: "Anything" }
 
+/** A registered worker. */
 export interface WorkerLease {
   readonly worker: string
   /** True once the lease was lost (lapsed and taken): the worker must stop using its branches. */
   readonly lost: Effect.Effect<void>
 }
 
+/** The service. Times are milliseconds of ledger time; every operation is one transaction or one read. */
 export interface Ledger {
   readonly dialect: "sqlite" | "pg"
   /** Where it is, without credentials; for messages. */
@@ -385,4 +394,5 @@ export interface Ledger {
   readonly purge: (run: RunId) => Effect.Effect<void, RunNotFound | RunPurged | RunNotOver | LedgerError>
 }
 
+/** The service's tag. */
 export const Ledger = Context.GenericTag<Ledger>("@fermata/ledger/Ledger")

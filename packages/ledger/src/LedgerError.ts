@@ -123,6 +123,7 @@ export class EntryRefused extends Error {
 
 // ── Refusals of deliveries, settlements, cancellations and forks ────────────────────────────────────────────
 
+/** The branch has no such interrupt, or one of another name. */
 export class UnknownInterrupt extends Schema.TaggedError<UnknownInterrupt>("fermata/UnknownInterrupt")(
   "UnknownInterrupt",
   { branch: Schema.String, interrupt: Schema.String, open: Schema.Array(Schema.String) }
@@ -132,6 +133,7 @@ export class UnknownInterrupt extends Schema.TaggedError<UnknownInterrupt>("ferm
   }
 }
 
+/** One delivery id, one meaning: it was used with another value or interrupt. */
 export class DeliveryIdReused extends Schema.TaggedError<DeliveryIdReused>("fermata/DeliveryIdReused")(
   "DeliveryIdReused",
   { branch: Schema.String, interrupt: Schema.String, delivery: Schema.String }
@@ -141,6 +143,7 @@ export class DeliveryIdReused extends Schema.TaggedError<DeliveryIdReused>("ferm
   }
 }
 
+/** Another delivery consumed the interrupt (CO). Nothing was changed. */
 export class AlreadyConsumed extends Schema.TaggedError<AlreadyConsumed>("fermata/AlreadyConsumed")("AlreadyConsumed", {
   branch: Schema.String,
   interrupt: Schema.String,
@@ -153,6 +156,7 @@ export class AlreadyConsumed extends Schema.TaggedError<AlreadyConsumed>("fermat
   }
 }
 
+/** The interrupt was closed unanswered: withdrawn, cancelled, or its run is over. */
 export class InterruptClosed extends Schema.TaggedError<InterruptClosed>("fermata/InterruptClosed")("InterruptClosed", {
   branch: Schema.String,
   interrupt: Schema.String,
@@ -191,6 +195,7 @@ export class UnknownCheckpoint extends Schema.TaggedError<UnknownCheckpoint>("fe
   }
 }
 
+/** The fork id is in use for another fork. */
 export class ForkIdReused extends Schema.TaggedError<ForkIdReused>("fermata/ForkIdReused")("ForkIdReused", {
   run: Schema.String,
   fork: Schema.String
@@ -213,6 +218,7 @@ export class EffectInFlight extends Schema.TaggedError<EffectInFlight>("fermata/
   }
 }
 
+/** The branch has no such effect. */
 export class UnknownEffect extends Schema.TaggedError<UnknownEffect>("fermata/UnknownEffect")("UnknownEffect", {
   branch: Schema.String,
   effect: Schema.String
@@ -232,6 +238,7 @@ export class EffectUnderWay extends Schema.TaggedError<EffectUnderWay>("fermata/
   }
 }
 
+/** The effect's outcome is known, or another word on it was accepted. */
 export class AlreadySettled extends Schema.TaggedError<AlreadySettled>("fermata/AlreadySettled")("AlreadySettled", {
   branch: Schema.String,
   effect: Schema.String

@@ -24,6 +24,7 @@ import { listen } from "./internal/Wakeups.js"
 import { Ledger } from "./Ledger.js"
 import type { LedgerError } from "./LedgerError.js"
 
+/** Options that both databases have. */
 export interface LedgerOptions {
   /** Where the database is, for messages; without credentials. Default: what the client's configuration says. */
   readonly database?: string

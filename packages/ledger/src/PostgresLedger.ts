@@ -8,6 +8,7 @@ import type { Ledger } from "./Ledger.js"
 import type { LedgerError } from "./LedgerError.js"
 import { layer, type LedgerOptions } from "./LedgerLayer.js"
 
+/** Where the server is, and how to use it. */
 export interface PostgresOptions extends Omit<LedgerOptions, "database" | "synchronous"> {
   /** `postgres://user:password@host:port/database`. It is never shown. */
   readonly url: string | Redacted.Redacted

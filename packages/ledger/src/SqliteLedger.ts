@@ -8,6 +8,7 @@ import type { Ledger } from "./Ledger.js"
 import type { LedgerError } from "./LedgerError.js"
 import { layer, type LedgerOptions } from "./LedgerLayer.js"
 
+/** Where the file is, and how to use it. */
 export interface SqliteOptions extends Omit<LedgerOptions, "database"> {
   /** A path, or `":memory:"`. The file is created if need be; its folder is not. */
   readonly filename: string

@@ -2,17 +2,16 @@
  * The append buffer of one owned branch: gives entries their place, time and digest at once, and offers them to the
  * writer in order. It is the only thing that appends to its branch, so recorded order is the order of `append`.
  */
-import { SqlError } from "@effect/sql/SqlError"
 import { admitAppend, admitEntry, type BranchId, type Entry, type EntryDraft, isTerminal } from "@fermata/contract"
-import { Cause, Chunk, Effect, Either, Exit } from "effect"
-import type { BranchJournal, BranchStatus, Claim, Release } from "../Ledger.js"
+import { Effect, Either } from "effect"
+import type { BranchJournal, Claim, Release } from "../Ledger.js"
 import { EntryRefused, Fenced, InboxAdvanced, type LedgerError, LedgerUnusable } from "../LedgerError.js"
 import { lockBranch } from "./BranchRows.js"
-import { endedStatus, type Part, type PartOutcome, type Position } from "./Commit.js"
+import { endedBy, letGoOf, type Part, type PartOutcome, type Position } from "./Commit.js"
 import type { Database } from "./Database.js"
 import { entryDigest } from "./Digest.js"
 import type { JournalWriter, PartSource } from "./JournalWriter.js"
-import { causeOf, failureKind } from "./SqlFailure.js"
+import { type BodyExit, typedExit } from "./TransactionExit.js"
 
 type Loss = Fenced | LedgerError
 
@@ -30,6 +29,7 @@ interface Waiter {
   readonly callback: (lost: Loss | undefined) => void
 }
 
+/** See `BranchJournal` for what an owner may do with it. */
 export class AppendBuffer implements BranchJournal, PartSource {
   readonly branch: BranchId
   readonly epoch: number
@@ -81,7 +81,7 @@ export class AppendBuffer implements BranchJournal, PartSource {
     const entry = this.entryAfter({ seq: this.head, digest: this.headDigest }, draft, notBefore)
     this.advance(entry)
     this.pending.push(entry)
-    this.writer.want(this)
+    this.writer.want(this, false)
     return entry
   }
 
@@ -92,6 +92,7 @@ export class AppendBuffer implements BranchJournal, PartSource {
     let place = this.waiters.length
     while (place > 0 && (this.waiters[place - 1]?.seq ?? 0) > seq) place--
     this.waiters.splice(place, 0, { seq, callback })
+    this.writer.want(this, true)
   }
 
   onLost(callback: (cause: Loss) => void): void {
@@ -130,9 +131,7 @@ export class AppendBuffer implements BranchJournal, PartSource {
 
   transact<A, E, R>(
     body: Effect.Effect<A, E, R>,
-    outcome: (
-      exit: { readonly _tag: "Success"; readonly value: A } | { readonly _tag: "Failure"; readonly error: E }
-    ) => EntryDraft
+    outcome: (exit: BodyExit<A, E>) => EntryDraft
   ): Effect.Effect<Entry, Fenced | LedgerError, R> {
     return Effect.suspend(() => {
       if (this.lost) return Effect.fail(this.lossNow())
@@ -170,7 +169,7 @@ export class AppendBuffer implements BranchJournal, PartSource {
     const part = { branch: this.branch, run: this.run, epoch: this.epoch, base, mid, entries }
     const last = entries.at(-1)
     if (last !== undefined && isTerminal(last.kind)) {
-      return { ...part, head: mid, inboxSeen: null, conditional: [], letGo: ended(endedStatus(last.kind)) }
+      return { ...part, head: mid, inboxSeen: null, conditional: [], letGo: endedBy(last.kind) }
     }
     const condition = this.pending.length === 0 ? this.condition : undefined
     if (condition === undefined) return { ...part, head: mid, inboxSeen: null, conditional: [], letGo: null }
@@ -183,7 +182,7 @@ export class AppendBuffer implements BranchJournal, PartSource {
       head = { seq: entry.seq, digest: entry.digest }
     }
     const end = conditional.at(-1)
-    const letGo = end !== undefined && isTerminal(end.kind) ? ended(endedStatus(end.kind)) : condition.letGo
+    const letGo = end !== undefined && isTerminal(end.kind) ? endedBy(end.kind) : condition.letGo
     return { ...part, head, inboxSeen: condition.inboxSeen, conditional, letGo }
   }
 
@@ -235,15 +234,13 @@ export class AppendBuffer implements BranchJournal, PartSource {
       }
       this.conditionTaken = false
       this.condition = { ...condition, done: (result) => resume(result) }
-      this.writer.want(this)
+      this.writer.want(this, true)
     })
   }
 
   private runTransaction<A, E, R>(
     body: Effect.Effect<A, E, R>,
-    outcome: (
-      exit: { readonly _tag: "Success"; readonly value: A } | { readonly _tag: "Failure"; readonly error: E }
-    ) => EntryDraft
+    outcome: (exit: BodyExit<A, E>) => EntryDraft
   ): Effect.Effect<Entry, Fenced | LedgerError, R> {
     const base = { seq: this.head, digest: this.headDigest }
     const request = { epoch: this.epoch, base: base.seq, baseDigest: base.digest, inboxSeen: undefined }
@@ -382,47 +379,10 @@ export class AppendBuffer implements BranchJournal, PartSource {
   }
 }
 
-const letGoOf = (how: Release, now: number): Part["letGo"] => {
-  switch (how._tag) {
-    case "Waiting":
-      return { status: "waiting", readyAt: how.wakeAt, problem: null }
-    case "Stuck":
-      return { status: "stuck", readyAt: null, problem: how.problem }
-    case "Ready":
-      return { status: "ready", readyAt: now, problem: null }
-  }
-}
-
-const ended = (status: BranchStatus): Part["letGo"] => ({ status, readyAt: null, problem: null })
-
 const positionOf = (entries: ReadonlyArray<Entry>, base: Position): Position => {
   const last = entries.at(-1)
   return last === undefined ? base : { seq: last.seq, digest: last.digest }
 }
-
-/** The exit of a transaction's body as it may be recorded: what trying again may mend is not the body's failure. */
-const typedExit = <A, E>(
-  exit: Exit.Exit<A, E | SqlError>
-): Effect.Effect<
-  { readonly _tag: "Success"; readonly value: A } | { readonly _tag: "Failure"; readonly error: E },
-  SqlError
-> => {
-  if (Exit.isSuccess(exit)) return Effect.succeed({ _tag: "Success", value: exit.value })
-  const failure = Cause.failureOrCause(exit.cause)
-  if (Either.isRight(failure)) {
-    // The savepoint of a lost connection cannot be rolled back, which the client says as a defect.
-    const lost = Chunk.findFirst(Cause.defects(failure.right), mayPass)
-    return lost._tag === "Some" ? Effect.fail(lost.value) : Effect.failCause(failure.right)
-  }
-  const error = failure.left
-  if (mayPass(error)) return Effect.fail(error)
-  // An SqlError that is not the body's own can only come from the savepoint, which then is the body's failure too.
-  return Effect.succeed({ _tag: "Failure", error: error as E })
-}
-
-/** True of a driver's failure that trying the whole transaction again may mend. */
-const mayPass = (error: unknown): error is SqlError =>
-  error instanceof SqlError && /^(busy|conflict|disconnected)$/.test(failureKind(causeOf(error)))
 
 /** A callback's defect is its own: it must not stop the writer, and must not pass unseen. */
 const call = (callback: () => void): void => {

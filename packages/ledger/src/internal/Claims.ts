@@ -3,17 +3,19 @@ import type { SqlError } from "@effect/sql/SqlError"
 import { Effect } from "effect"
 import type { BranchInfo, Claim, Ledger, RunRow } from "../Ledger.js"
 import { CorruptJournal } from "../LedgerError.js"
-import { readRun } from "./BranchRows.js"
+import { verifyRun } from "./BranchRows.js"
 import type { Database, Transaction } from "./Database.js"
 import { readLineage } from "./History.js"
 import type { Leases } from "./Leases.js"
-import { branchOfRow, type Int, type RawBranch } from "./Rows.js"
+import { branchOfRow, type Int, type RawBranch, type RawRun, runOfRow } from "./Rows.js"
 
+/** The operations of this file. */
 export interface Claims extends Pick<Ledger, "claim" | "disown" | "nextWake" | "ownedInboxHeads" | "unstick"> {
   /** A claim's branch is not held any more: it may be handed out to its owner again. */
   readonly forget: (branch: string, epoch: number) => void
 }
 
+/** Makes them over a database and its leases. */
 export const makeClaims = (db: Database, leases: Leases): Claims => {
   const { sql } = db
   /** What was handed out and is held, by branch: to find what a claim took whose reply was lost. */
@@ -44,17 +46,19 @@ export const makeClaims = (db: Database, leases: Leases): Claims => {
     Effect.gen(function* () {
       const now = db.unsafeNow()
       const rows = yield* sql<RawBranch>`UPDATE fermata_branches
-        SET owner = ${options.worker}, status = 'running', epoch = epoch + 1, ready_at = NULL
+        SET owner = ${options.worker}, status = 'running', epoch = epoch + 1, ready_at = NULL, problem = NULL
         WHERE branch_id IN (${candidates(options.definitions, options.limit, now)}) RETURNING *`
       const lost = afterLostReply
         ? (yield* sql<RawBranch>`SELECT * FROM fermata_branches WHERE owner = ${options.worker}`).filter(
             (row) => handed.get(row.branch_id) !== Number(row.epoch) && !rows.some((r) => r.branch_id === row.branch_id)
           )
         : []
+      const branches = [...lost, ...rows].map(branchOfRow)
+      if (branches.length === 0) return []
+      const [runs, times] = [yield* runsOf(branches), yield* timesOf(branches)]
       const claims: Array<Claim> = []
-      for (const row of [...lost, ...rows]) {
-        const branch = branchOfRow(row)
-        const claim = yield* Effect.catchTag(claimOf(branch), "CorruptJournal", (damage) =>
+      for (const branch of branches) {
+        const claim = yield* Effect.catchTag(claimOf(branch, runs, times), "CorruptJournal", (damage) =>
           Effect.as(setAside(transaction, branch, damage), undefined)
         )
         if (claim !== undefined) claims.push(claim)
@@ -62,27 +66,51 @@ export const makeClaims = (db: Database, leases: Leases): Claims => {
       return claims
     })
 
-  const claimOf = (branch: BranchInfo): Effect.Effect<Claim, SqlError | CorruptJournal> =>
+  const runsOf = (branches: ReadonlyArray<BranchInfo>) =>
+    Effect.map(
+      sql<RawRun>`SELECT * FROM fermata_runs WHERE ${sql.in(
+        "run_id",
+        branches.map(({ run }) => run)
+      )}`,
+      (rows) => new Map(rows.map((row) => [row.run_id, runOfRow(row)]))
+    )
+
+  /** `at` of the entries at the branches' heads, by branch. */
+  const timesOf = (branches: ReadonlyArray<BranchInfo>) =>
+    Effect.map(
+      sql<{ readonly branch_id: string; readonly at: Int }>`SELECT entry.branch_id, entry.at
+        FROM fermata_branches AS branch
+        JOIN fermata_journal AS entry ON entry.branch_id = branch.branch_id AND entry.seq = branch.head
+        WHERE ${sql.in(
+          "branch.branch_id",
+          branches.map(({ branch }) => branch)
+        )}`,
+      (rows) => new Map(rows.map((row) => [row.branch_id, Number(row.at)]))
+    )
+
+  const claimOf = (
+    branch: BranchInfo,
+    runs: ReadonlyMap<string, RunRow>,
+    times: ReadonlyMap<string, number>
+  ): Effect.Effect<Claim, SqlError | CorruptJournal> =>
     Effect.gen(function* () {
-      const run: RunRow | undefined = yield* readRun(db, branch.run)
+      const run = runs.get(branch.run)
       if (run === undefined) {
         // Held without a run it would be given back and claimed again without end (LV).
         return yield* new CorruptJournal({ table: "runs", id: branch.run, seq: null, detail: "the row is missing" })
       }
-      return { run, branch, headAt: yield* headAt(branch) }
+      yield* verifyRun(run)
+      return { run, branch, headAt: times.get(branch.branch) ?? (yield* inheritedTime(branch)) }
     })
 
-  const headAt = (branch: BranchInfo): Effect.Effect<number, SqlError | CorruptJournal> =>
+  /** A fork without entries of its own stands on an ancestor's. */
+  const inheritedTime = (branch: BranchInfo): Effect.Effect<number, SqlError | CorruptJournal> =>
     Effect.gen(function* () {
-      const timeIn = (id: string) =>
-        sql<{ readonly at: Int }>`SELECT at FROM fermata_journal WHERE branch_id = ${id} AND seq = ${branch.head}`
-      const [row] = yield* timeIn(branch.branch)
-      if (row !== undefined) return Number(row.at)
-      // A fork without entries of its own stands on an ancestor's.
       for (const { branch: ancestor, from, to } of yield* readLineage(db, branch)) {
         if (from > branch.head || to < branch.head) continue
-        const [inherited] = yield* timeIn(ancestor.branch)
-        if (inherited !== undefined) return Number(inherited.at)
+        const [row] = yield* sql<{ readonly at: Int }>`SELECT at FROM fermata_journal
+          WHERE branch_id = ${ancestor.branch} AND seq = ${branch.head}`
+        if (row !== undefined) return Number(row.at)
       }
       // The history does not verify then, and says so when it is read.
       return branch.createdAt

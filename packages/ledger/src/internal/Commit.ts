@@ -8,7 +8,7 @@
 import type { SqlError } from "@effect/sql/SqlError"
 import { admitAppend, type Entry, isTerminal, payloadOf, type TerminalKind } from "@fermata/contract"
 import type { Effect } from "effect"
-import type { Announcement, BranchInfo, BranchStatus } from "../Ledger.js"
+import type { Announcement, BranchInfo, BranchStatus, Release } from "../Ledger.js"
 
 /** A position in a journal and the digest of the entry there. */
 export interface Position {
@@ -100,16 +100,21 @@ export const storedEntries = (part: Part, outcome: PartOutcome): ReadonlyArray<E
   }
 }
 
-/** The status of a branch that ended with an entry of this kind. */
-export const endedStatus = (kind: TerminalKind): BranchStatus => {
-  switch (kind) {
-    case "run.completed":
-      return "completed"
-    case "run.failed":
-    case "run.died":
-      return "failed"
-    case "run.cancelled":
-      return "cancelled"
+/** How a branch stands that ended with an entry of this kind. */
+export const endedBy = (kind: TerminalKind): Part["letGo"] => {
+  const status = kind === "run.completed" ? "completed" : kind === "run.cancelled" ? "cancelled" : "failed"
+  return { status, readyAt: null, problem: null }
+}
+
+/** How a branch stands that its owner releases. */
+export const letGoOf = (how: Release, now: number): Part["letGo"] => {
+  switch (how._tag) {
+    case "Waiting":
+      return { status: "waiting", readyAt: how.wakeAt, problem: null }
+    case "Stuck":
+      return { status: "stuck", readyAt: how.wakeAt ?? null, problem: how.problem }
+    case "Ready":
+      return { status: "ready", readyAt: now, problem: null }
   }
 }
 

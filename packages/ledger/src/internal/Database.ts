@@ -66,6 +66,7 @@ export const hostSleep = (millis: number): Effect.Effect<void> =>
 /** Back-off before try `attempt` (0, 1, …): doubles to about 50 ms, jittered so that rivals part. */
 export const backoff = (attempt: number): number => Math.min(50, 1 << Math.min(attempt, 10)) * (0.5 + Math.random())
 
+/** Makes the handle over a client. */
 export const makeDatabase = (options: {
   readonly dialect: "sqlite" | "pg"
   readonly name: string

@@ -32,16 +32,28 @@ const limits = { rows: 1024, chars: 4_000_000 }
 /** Host milliseconds that a full disk or an unexplained failure is tried again before its branches are given up. */
 const patience = 5_000
 
+/**
+ * Host milliseconds that appends wait for company while nobody waits for them: what is delivered before it is durable
+ * (pipelining) then shares commits instead of stopping for one at each step.
+ */
+const lingering = 2
+
+/** Appends that nobody waits for are stored at once when they are this many. */
+const mostLingering = 256
+
 interface Taken {
   readonly source: PartSource
   readonly part: Part
 }
 
+/** One per ledger; sources ask it to `want` them. */
 export class JournalWriter {
   /** In the order in which they asked. */
   private readonly waiting = new Set<PartSource>()
   private readonly open = new Set<PartSource>()
-  private scheduled = false
+  private scheduled: { readonly cancel: () => void; readonly urgent: boolean } | undefined
+  private urgent = false
+  private lingeringAppends = 0
   private committing = false
   private closed = false
 
@@ -64,15 +76,17 @@ export class JournalWriter {
     this.onForget(source.branch, source.epoch)
   }
 
-  /** The source has something to store. */
-  want(source: PartSource): void {
+  /** The source has something to store; `urgent` if somebody waits for it. */
+  want(source: PartSource, urgent: boolean): void {
     this.waiting.add(source)
+    if (urgent || ++this.lingeringAppends >= mostLingering) this.urgent = true
     this.schedule()
   }
 
   /** Gives up everything that is not stored. */
   close(): void {
     this.closed = true
+    this.scheduled?.cancel()
     const cause = new LedgerUnusable({
       reason: "closed",
       database: this.db.name,
@@ -83,19 +97,32 @@ export class JournalWriter {
   }
 
   private schedule(): void {
-    if (this.scheduled || this.committing || this.waiting.size === 0) return
-    this.scheduled = true
-    // The rest of this macrotask, and what other branches do in it, joins the commit.
-    setImmediate(() => {
-      this.scheduled = false
+    if (this.committing || this.closed || this.waiting.size === 0) return
+    if (this.scheduled !== undefined) {
+      if (this.scheduled.urgent || !this.urgent) return
+      this.scheduled.cancel()
+    }
+    const turn = () => {
+      this.scheduled = undefined
       this.turn()
-    })
+    }
+    if (this.urgent) {
+      // The rest of this macrotask, and what other branches do in it, joins the commit.
+      const immediate = setImmediate(turn)
+      this.scheduled = { urgent: true, cancel: () => clearImmediate(immediate) }
+    } else {
+      const timer = setTimeout(turn, lingering)
+      this.scheduled = { urgent: false, cancel: () => clearTimeout(timer) }
+    }
   }
 
   private turn(): void {
     if (this.closed) return
+    this.urgent = false
+    this.lingeringAppends = 0
     const taken = this.gather()
-    if (taken.length === 0) return this.schedule()
+    // What did not fit in the commit is not made to wait for company again.
+    if (this.waiting.size > 0) this.urgent = true
     const unsettled = this.settleNow(taken)
     if (unsettled.length === 0) return this.schedule()
     this.committing = true
@@ -114,6 +141,7 @@ export class JournalWriter {
 
   /** Commits without waiting, where that is possible; returns what is not known then. */
   private settleNow(taken: ReadonlyArray<Taken>): ReadonlyArray<Taken> {
+    if (taken.length === 0) return taken
     let outcomes: ReadonlyArray<PartOutcome> | undefined
     try {
       outcomes = this.commit.now?.(taken.map(({ part }) => part))
@@ -183,6 +211,8 @@ export class JournalWriter {
       source.fail(new Fenced({ branch: part.branch, epoch: part.epoch }))
       return true
     }
+    // What gathered during the commit has waited long enough.
+    if (source.wants) this.urgent = true
     source.settled(part, outcome)
     if (source.wants) this.waiting.add(source)
     for (const announcement of announcementsOf(part, storedEntries(part, outcome), outcome._tag === "Stored")) {

@@ -15,6 +15,7 @@ const lock = 0x0fe41a7a
 
 const run = Migrator.make({})({ loader: Migrator.fromRecord(migrations), table })
 
+/** Creates or updates the tables; refuses a database that is newer than this code. */
 export const migrate = (db: Database): Effect.Effect<void, LedgerError> => {
   const { sql } = db
 

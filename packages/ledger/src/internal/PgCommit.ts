@@ -182,6 +182,7 @@ const planning = {
   enable_mergejoin: "off"
 }
 
+/** Takes a connection of its own for the scope. */
 export const makePgCommit = (db: Database): Effect.Effect<Commit, never, Scope.Scope> =>
   Effect.map(keptConnection(db, planning), ({ use }): Commit => {
     const update = (connection: PgConnection, parts: ReadonlyArray<Part>) => {

@@ -5,6 +5,7 @@ import type { BranchInfo, BranchStatus, InboxRow, PendingInterrupt, RunRow } fro
 /** A 64-bit integer column: number (SQLite) or decimal text (PostgreSQL). */
 export type Int = number | string
 
+/** A row of `fermata_runs`. */
 export interface RawRun {
   readonly run_id: string
   readonly workflow: string
@@ -15,6 +16,7 @@ export interface RawRun {
   readonly digest: string
 }
 
+/** A row of `fermata_branches`. */
 export interface RawBranch {
   readonly branch_id: string
   readonly run_id: string
@@ -36,6 +38,7 @@ export interface RawBranch {
   readonly created_at: Int
 }
 
+/** A row of `fermata_journal`. */
 export interface RawEntry {
   readonly branch_id: string
   readonly seq: Int
@@ -47,6 +50,7 @@ export interface RawEntry {
   readonly digest: string
 }
 
+/** A row of `fermata_inbox`. */
 export interface RawInbox {
   readonly branch_id: string
   readonly pos: Int
@@ -58,6 +62,7 @@ export interface RawInbox {
   readonly digest: string
 }
 
+/** A row of `fermata_interrupts`. */
 export interface RawInterrupt {
   readonly branch_id: string
   readonly interrupt_id: string
@@ -70,6 +75,7 @@ export interface RawInterrupt {
 
 // Ids were checked when they entered and kinds are covered by the digest, which readers verify: hence the casts.
 
+/** The run that a row is. */
 export const runOfRow = (row: RawRun): RunRow => ({
   run: row.run_id as RunId,
   workflow: row.workflow,
@@ -80,6 +86,7 @@ export const runOfRow = (row: RawRun): RunRow => ({
   digest: row.digest
 })
 
+/** The branch that a row is. */
 export const branchOfRow = (row: RawBranch): BranchInfo => ({
   branch: row.branch_id as BranchId,
   run: row.run_id as RunId,
@@ -97,6 +104,7 @@ export const branchOfRow = (row: RawBranch): BranchInfo => ({
   createdAt: Number(row.created_at)
 })
 
+/** The entry that a row is; not verified yet. */
 export const entryOfRow = (row: RawEntry): Entry => ({
   branch: row.branch_id as BranchId,
   seq: Number(row.seq),
@@ -108,6 +116,7 @@ export const entryOfRow = (row: RawEntry): Entry => ({
   digest: row.digest
 })
 
+/** The inbox row that a row is; not verified yet. */
 export const inboxOfRow = (row: RawInbox): InboxRow => ({
   branch: row.branch_id as BranchId,
   pos: Number(row.pos),
@@ -117,6 +126,7 @@ export const inboxOfRow = (row: RawInbox): InboxRow => ({
   at: Number(row.at)
 })
 
+/** The open interrupt that a row is. */
 export const interruptOfRow = (row: RawInterrupt): PendingInterrupt => ({
   run: row.run_id as RunId,
   branch: row.branch_id as BranchId,

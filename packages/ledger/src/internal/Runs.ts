@@ -11,6 +11,7 @@ import { branchOfRow, entryOfRow, isOver, type RawBranch, type RawEntry } from "
 
 type Runs = Pick<Ledger, "start" | "run" | "branch" | "branches" | "list" | "history" | "ending">
 
+/** The ledger's operations on runs. */
 export const makeRuns = (db: Database): Runs => {
   const { sql } = db
 

@@ -131,6 +131,7 @@ const commitNow = (run: Run, parts: ReadonlyArray<Part>): ReadonlyArray<PartOutc
   }
 }
 
+/** Uses the client's connection; without waiting where the client lets it. */
 export const makeSqliteCommit = (db: Database): Commit => {
   const { sql } = db
   return {

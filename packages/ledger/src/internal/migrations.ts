@@ -112,6 +112,7 @@ const foundation = (dialect: "sqlite" | "pg"): ReadonlyArray<string> => {
       `worker_id TEXT NOT NULL PRIMARY KEY, boot_id TEXT NOT NULL, pid_ns TEXT NOT NULL, pid ${int} NOT NULL,
        start_time TEXT NOT NULL, lease_until ${int} NOT NULL, state TEXT NOT NULL`
     ),
+    `CREATE INDEX fermata_workers_alive ON fermata_workers (worker_id) WHERE state = 'alive'`,
     ...appendOnly(dialect, "fermata_runs", "OLD.run_id || '/main'"),
     ...appendOnly(dialect, "fermata_journal", "OLD.branch_id"),
     ...appendOnly(dialect, "fermata_inbox", "OLD.branch_id")
