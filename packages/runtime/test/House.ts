@@ -3,7 +3,7 @@ import type { BranchId, Entry } from "@fermata/contract"
 import { type CorruptJournal, Ledger, type LedgerError, type RunNotFound, type RunPurged } from "@fermata/ledger"
 import { Client, type Problem, type Worker } from "@fermata/runtime"
 import * as Testing from "@fermata/runtime/testing"
-import { Context, Duration, Effect, Exit, Layer, Scope } from "effect"
+import { Context, Duration, Effect, Exit, Layer, Logger, Scope } from "effect"
 import { HandClock } from "./HandClock.js"
 import { turn } from "./Stage.js"
 
@@ -105,5 +105,5 @@ export const play = <A, E, E2 = never>(
         )
     }
     return yield* body(house)
-  }).pipe(Effect.scoped, Effect.withClock(clock))
+  }).pipe(Effect.scoped, Effect.withClock(clock), Effect.provide(Logger.remove(Logger.defaultLogger)))
 }
