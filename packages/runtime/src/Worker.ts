@@ -3,7 +3,18 @@
  * database, in any number of processes; they coordinate through the database alone.
  */
 import { Ledger, type LedgerError } from "@fermata/ledger"
-import { Context, Duration, Effect, ExecutionStrategy, Exit, Layer, Runtime, RuntimeFlags, Schedule, Scope } from "effect"
+import {
+  Context,
+  Duration,
+  Effect,
+  ExecutionStrategy,
+  Exit,
+  Layer,
+  Runtime,
+  RuntimeFlags,
+  Schedule,
+  Scope
+} from "effect"
 import * as WorkerSession from "./internal/WorkerSession.js"
 import type * as Workflow from "./Workflow.js"
 

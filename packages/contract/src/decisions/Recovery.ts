@@ -174,6 +174,14 @@ export class Recovery {
     return step
   }
 
+  /** Drops the record of a step that nobody waits for any more: memory does not grow with races that were lost. */
+  forgetStep(key: string): void {
+    const step = this.steps.get(key)
+    if (step === undefined) return
+    for (const tries of step.effects.values()) for (const recorded of tries) this.effects.delete(recorded.key)
+    this.steps.delete(key)
+  }
+
   /** Effects with an intent and no outcome whose interruption must wait for the outcome. */
   firing(step: string): ReadonlyArray<RecordedTry> {
     const record = this.steps.get(step)

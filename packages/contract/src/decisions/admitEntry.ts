@@ -27,7 +27,8 @@ export const admitEntry = (
   // checked where they are made, as everything is; here the limit is the last guard.
   if (entry.payloadLength > limits.maxPayload) return { _tag: "Refuse", reason: "payload too large" }
   // NUL is text that one of the databases cannot store.
-  if (!entry.payloadWellFormed || !entry.key.isWellFormed() || entry.key.includes("\0")) return { _tag: "Refuse", reason: "malformed text" }
+  if (!entry.payloadWellFormed || !entry.key.isWellFormed() || entry.key.includes("\0"))
+    return { _tag: "Refuse", reason: "malformed text" }
   return { _tag: "Persist" }
 }
 

@@ -93,6 +93,8 @@ const stayFor = 1000
 const payloadMargin = 4096
 /** Entries given out but not durable at which delivery pauses. */
 const maxVolatile = 4096
+/** Text given out (UTF-16 code units) after which delivery pauses until it is durable. */
+const maxVolatileText = 16 * 1024 * 1024
 
 export class BranchRun {
   readonly branch: BranchId
@@ -117,6 +119,7 @@ export class BranchRun {
   private pumping = false
   /** More was given out than the disk has taken: delivery pauses. */
   private congested = false
+  private volatile = 0
   private live = false
   private closing = false
   private stopping = false
@@ -125,6 +128,8 @@ export class BranchRun {
   private inboxDirty = false
   private time = 0
   private exit: Exit.Exit<unknown, unknown> | undefined
+  /** The live outcome of the step whose event is being delivered: as its text reads back. */
+  private outcome: Effect.Effect<unknown, unknown> | undefined
   private failure: Problem | undefined
   private readonly cancelReason: { value: string | null } = { value: null }
   /** Rough size in memory, for the worker's accounting (bytes). */
@@ -316,7 +321,15 @@ export class BranchRun {
     }
     this.recovery.apply(entry)
     this.weight += entryDraft.payload.length >> 3
-    if (entry.seq - journal.durable > maxVolatile) {
+    this.volatile += entryDraft.payload.length
+    if (this.volatile > maxVolatileText) {
+      this.volatile = 0
+      this.congested = true
+      journal.onDurable(entry.seq, () => {
+        this.congested = false
+        this.pump()
+      })
+    } else if (entry.seq - journal.durable > maxVolatile) {
       // Backpressure: memory does not grow faster than the disk writes.
       this.congested = true
       journal.onDurable(entry.seq - (maxVolatile >> 1), () => {
@@ -501,6 +514,12 @@ export class BranchRun {
   private stepOutcome(entry: Entry): (() => void) | undefined {
     const command = this.waiting(entry, "step")
     if (command === undefined) return undefined
+    const known = this.outcome
+    this.outcome = undefined
+    if (known !== undefined) {
+      this.commands.delete(entry.key)
+      return () => command.resume(known)
+    }
     // Parsed once: which of the four shapes it is, the kind says below.
     const payload = JSON.parse(entry.payload) as {
       readonly node: string
@@ -590,6 +609,7 @@ export class BranchRun {
     }
     this.commands.delete(command.key)
     this.problems.delete(command.key)
+    this.recovery.forgetStep(command.key)
     return Effect.void
   }
 
@@ -697,7 +717,16 @@ export class BranchRun {
     const withdrawn = this.withdrawn
     this.started = []
     this.withdrawn = []
-    for (const key of withdrawn) this.steps.get(key)?.interrupt()
+    for (const key of withdrawn) {
+      const step = this.steps.get(key)
+      const command = this.commands.get(key)
+      if (step !== undefined) step.interrupt()
+      // Blocked by something else before: nobody waits for that any more, but what fires must still be resolved.
+      else if (command?.kind === "step" && command.withdrawing && !this.stopping) {
+        this.problems.delete(key)
+        this.resolve(command)
+      }
+    }
     if (this.stopping) return
     // Once the root has ended nobody waits for what it left behind (PC).
     if (this.exit !== undefined) return this.close()
@@ -723,15 +752,18 @@ export class BranchRun {
   }
 
   /** Appends an event and delivers it. */
-  emit(entryDraft: EntryDraft): void {
-    this.deliver(this.appendNow(entryDraft), this.afterActivation)
+  private emit(entryDraft: EntryDraft, value?: Effect.Effect<unknown, unknown>): void {
+    const entry = this.appendNow(entryDraft)
+    this.outcome = value
+    this.deliver(entry, this.afterActivation)
   }
 
   /** A step's body ended. Not delivered to a command that is not there any more: a late outcome (PC). */
-  stepEnded(step: StepRun, outcome: EntryDraft | undefined): void {
+  stepEnded(step: StepRun, outcome: EntryDraft | undefined, value?: Effect.Effect<unknown, unknown>): void {
     if (this.steps.get(step.key) === step) this.steps.delete(step.key)
+    if (step.isBlocked && !this.closing && !this.stopping) return this.blockedEnded(step)
     if (outcome !== undefined && !this.closing && !this.stopping && this.commands.get(step.key) === step.command) {
-      this.emit(outcome)
+      this.emit(outcome, value)
     } else if (this.closing && this.steps.size === 0) {
       this.finish()
     }
@@ -739,14 +771,19 @@ export class BranchRun {
 
   /** The step cannot go on: the branch is stuck once everything else rests. */
   block(step: StepRun, problem: Problem): void {
-    this.steps.delete(step.key)
-    // A settlement may have come in while the body was finding out that it needs one.
-    if ("key" in problem && problem._tag !== "EffectInputChanged") {
-      const state = this.recovery.effects.get(problem.key)?.state
-      if (state !== "intended" && state !== "refused") return this.run(step.command)
-    }
     this.problems.set(step.key, problem)
-    if (this.closing && this.steps.size === 0) this.finish()
+  }
+
+  private blockedEnded(step: StepRun): void {
+    const problem = this.problems.get(step.key)
+    // A settlement may have come in while the body was finding out that it needs one.
+    if (problem !== undefined && "key" in problem && problem._tag !== "EffectInputChanged") {
+      const state = this.recovery.effects.get(problem.key)?.state
+      if (state !== "intended" && state !== "refused") {
+        this.problems.delete(step.key)
+        return this.run(step.command)
+      }
+    }
   }
 
   private armTimers(): void {
@@ -888,16 +925,17 @@ export class BranchRun {
     if (due !== undefined) wakes.push(due)
     const wakeAt = wakes.length === 0 ? null : Math.min(...wakes)
     if (this.problems.size > 0) {
-      return this.releaseStuck(() => undefined)
+      return this.releaseStuck(() => undefined, wakeAt)
     }
     // A short wait is waited for here: letting go and claiming again costs more than the memory.
     if (wakeAt !== null && wakeAt - this.host.ledger.unsafeNow() < stayFor) return
     this.release({ _tag: "Waiting", wakeAt }, "parked")
   }
 
-  private releaseStuck(again: () => void): void {
+  /** One step needs help; what else waits for a time is woken by it all the same. */
+  private releaseStuck(again: () => void, wakeAt: number | null = null): void {
     const problem = JSON.stringify([...this.problems.values()])
-    this.release({ _tag: "Stuck", problem }, "stuck", this.recovery.inboxSeen, again)
+    this.release({ _tag: "Stuck", problem, wakeAt }, "stuck", this.recovery.inboxSeen, again)
   }
 
   private release(
@@ -981,7 +1019,11 @@ export class BranchRun {
         ? draft.failed(error.right)
         : draft.died(new InvalidValue({ what: `error of workflow ${this.workflow.name}`, issues: error.left.issues }))
     }
-    if (Cause.isInterruptedOnly(exit.cause)) return draft.cancelled(this.cancelReason.value)
+    if (Cause.isInterruptedOnly(exit.cause)) {
+      return this.recovery.cancelRequested
+        ? draft.cancelled(this.cancelReason.value)
+        : draft.died(new Error("The workflow interrupted itself"))
+    }
     return draft.died(Cause.squash(exit.cause))
   }
 

@@ -269,6 +269,7 @@ export class EffectFiring implements StepScope {
         const fireBefore = Math.floor(ledger.unsafeNow() + fireWithin)
         // From here on this process may fire it: whoever recovers the branch here must not take it for over.
         firing.add(key)
+        const entered: Entered = { onEnd: () => firing.delete(key) }
         return this.intend(effect, key, id, input, { fireBefore, timeLimit }).pipe(
           Effect.flatMap((): Outcome => {
             if (this.step.isAbandoned) return Effect.die(stopped)
@@ -277,10 +278,9 @@ export class EffectFiring implements StepScope {
             if (performance.now() - begun >= fireWithin) {
               return Effect.flatMap(this.close(draft.effectVoided(key, id, "owner")), again)
             }
-            return this.handle(effect, key, input, false).pipe(
+            return this.handle(effect, key, input, false, entered).pipe(
               Effect.flatMap((exit) =>
                 this.outcome(effect, key, id, exit, () => {
-                  firing.delete(key)
                   const recorded = branch.recovery.effects.get(key)
                   return recorded === undefined
                     ? Effect.die(stopped)
@@ -291,7 +291,12 @@ export class EffectFiring implements StepScope {
               )
             )
           }),
-          Effect.ensuring(Effect.sync(() => firing.delete(key)))
+          Effect.ensuring(
+            Effect.sync(() => {
+              // A handler that runs on past its limit is under way until its fiber ends.
+              if (entered.running !== true) firing.delete(key)
+            })
+          )
         )
       })
     )
@@ -360,7 +365,8 @@ export class EffectFiring implements StepScope {
     effect: SideEffect.Any,
     key: EffectKey,
     input: string,
-    again: boolean
+    again: boolean,
+    entered: Entered = {}
   ): Effect.Effect<Exit.Exit<unknown, unknown>> {
     return Effect.suspend(() => {
       const handler = this.handler(effect)
@@ -369,7 +375,8 @@ export class EffectFiring implements StepScope {
       const run = limited(
         Effect.suspend(() => handler.handle(value.right, firingOf(key, again))),
         effect.delivery.timeLimit,
-        effect.name
+        effect.name,
+        entered
       )
       return CrashPoint.armed()
         ? CrashPoint.reach("before-handler", key).pipe(
@@ -394,14 +401,14 @@ export class EffectFiring implements StepScope {
     const succeeded = Exit.isSuccess(exit)
     const codec = (succeeded ? effect.codecs.success : effect.codecs.error) as Codec<unknown>
     const encoded = this.step.branch.fitting(codec.encode(succeeded ? exit.value : Option.getOrUndefined(failure)))
-    if (Either.isLeft(encoded)) {
-      const issue = encoded.left.issues.join("; ")
+    // What the body sees is what a replay would see; what cannot be read back is refused like what cannot be written.
+    const value = Either.flatMap(encoded, codec.decode)
+    if (Either.isLeft(encoded) || Either.isLeft(value)) {
+      const issues = Either.isLeft(encoded) ? encoded.left.issues : Either.isLeft(value) ? value.left.issues : []
+      const issue = issues.join("; ")
       if (!needsDurablePrefix(effect.delivery.policy)) {
         return Effect.die(
-          new InvalidValue({
-            what: `outcome of side effect ${effect.name} (${this.step.key})`,
-            issues: encoded.left.issues
-          })
+          new InvalidValue({ what: `outcome of side effect ${effect.name} (${this.step.key})`, issues })
         )
       }
       return Effect.zipRight(
@@ -414,13 +421,6 @@ export class EffectFiring implements StepScope {
           issue,
           message: `"${effect.name}" happened, but its outcome was refused: ${issue}. Settle ${key} with an outcome that its Schema accepts.`
         })
-      )
-    }
-    // What the body sees is what a replay would see.
-    const value = codec.decode(encoded.right)
-    if (Either.isLeft(value)) {
-      return Effect.die(
-        new InvalidValue({ what: `outcome of side effect ${effect.name} as read back`, issues: value.left.issues })
       )
     }
     const recorded = this.close(
@@ -479,7 +479,7 @@ export class EffectFiring implements StepScope {
           case "WaitUntil": {
             const left = Math.max(1, verdict.at - ledger.unsafeNow())
             // The owner may be found dead, or end its firing, before the time is up: look again now and then.
-            yield* Effect.sleep(Duration.millis(Math.min(left, 200)))
+            yield* Effect.sleep(Duration.millis(Math.min(left, 1000)))
             return yield* ask("notAsked")
           }
           case "AskOutside": {
@@ -487,7 +487,14 @@ export class EffectFiring implements StepScope {
             const value = (effect.codecs.input as Codec<unknown>).decode(input)
             if (reconcile === undefined || Either.isLeft(value)) return yield* ask("unavailable")
             const answer = yield* Effect.catchAllCause(
-              Effect.suspend(() => reconcile(firingOf(key, true), value.right)),
+              Effect.suspend(() => reconcile(firingOf(key, true), value.right)).pipe(
+                Effect.timeoutTo({
+                  duration: Duration.millis(effect.delivery.timeLimit),
+                  onSuccess: (answered) => answered,
+                  onTimeout: (): SideEffect.Reconciled<unknown, unknown> => SideEffect.Unknown
+                }),
+                Effect.interruptible
+              ),
               (cause) =>
                 Effect.as(
                   Effect.logWarning(`reconcile of ${effect.name} for ${key} failed`, cause),
@@ -543,6 +550,8 @@ export class EffectFiring implements StepScope {
   /** Settlement, reconcile and a late outcome claim one key: whoever comes first has it. `undefined` if it is closed. */
   private close(entryDraft: EntryDraft): Effect.Effect<number | undefined> {
     return this.mark(entryDraft, () => {
+      // Nobody waits for the outcome of a stopped step whose effects left no intent, or whose record was dropped.
+      if (this.step.isStopped && !this.step.branch.recovery.effects.has(entryDraft.key)) return true
       const state = this.step.branch.recovery.effects.get(entryDraft.key)?.state
       return state !== undefined && state !== "intended"
     })
@@ -596,6 +605,12 @@ const messageOf = (exit: Exit.Exit<unknown, unknown>): string => {
   return defect instanceof Error ? defect.message : "an unknown defect"
 }
 
+/** Whether a handler's fiber is under way. */
+interface Entered {
+  running?: boolean
+  onEnd?: () => void
+}
+
 /**
  * The exit of an effect within a time limit (milliseconds). It runs on a fiber of its own, so that the limit holds also
  * where the caller may not be interrupted; it has the caller's spans and annotations. One that ends at once costs no
@@ -604,11 +619,17 @@ const messageOf = (exit: Exit.Exit<unknown, unknown>): string => {
 const limited = (
   effect: Effect.Effect<unknown, unknown>,
   limit: number,
-  name: string
+  name: string,
+  entered: Entered
 ): Effect.Effect<Exit.Exit<unknown, unknown>> =>
   Effect.flatMap(Effect.runtime<never>(), (runtime) =>
     Effect.async<Exit.Exit<unknown, unknown>>((resume) => {
+      entered.running = true
       const fiber = Runtime.runFork(runtime)(Effect.interruptible(effect))
+      fiber.addObserver(() => {
+        entered.running = false
+        entered.onEnd?.()
+      })
       const exit = fiber.unsafePoll()
       if (exit !== null) {
         resume(Effect.succeed(exit))

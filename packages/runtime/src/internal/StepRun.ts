@@ -6,6 +6,7 @@ import { Cause, Effect, Either, Exit, type Fiber, FiberId, Option, Runtime } fro
 import type { Problem } from "../Problem.js"
 import { InvalidValue } from "../RunError.js"
 import type { BranchRun, StepCommand } from "./BranchRun.js"
+import type { Refusal } from "./Codec.js"
 import { EffectFiring } from "./EffectFiring.js"
 import { HostTimer } from "./HostTimer.js"
 import { draft } from "./Payload.js"
@@ -62,7 +63,14 @@ export class StepRun {
     if (this.interrupted) return
     this.interrupted = true
     if (this.fiber !== undefined) this.fiber.unsafeInterruptAsFork(FiberId.none)
-    else this.branch.post(() => this.branch.stepEnded(this, undefined))
+    else this.branch.post(() => this.stop())
+  }
+
+  /** Ended by interruption: what is in doubt is resolved first, whoever waits for the step (EO). */
+  private stop(): void {
+    const inDoubt = !this.branch.isStopping && this.branch.recovery.firing(this.key).length > 0
+    if (inDoubt) this.branch.resolve(this.command)
+    else this.branch.stepEnded(this, undefined)
   }
 
   /** The branch is gone: whoever waits for its journal waits no longer. */
@@ -93,6 +101,7 @@ export class StepRun {
       if (!this.blocked) {
         this.blocked = true
         this.branch.post(() => {
+          // It stays the branch's until its fiber ends: another firing of the same body may have an outcome yet.
           this.branch.block(this, problem)
           this.fiber?.unsafeInterruptAsFork(FiberId.none)
         })
@@ -137,30 +146,24 @@ export class StepRun {
 
   private ended(exit: Exit.Exit<unknown, unknown>): void {
     this.fiber = undefined
-    if (this.blocked) return
+    if (this.blocked) return this.branch.stepEnded(this, undefined)
     const { command, key } = this
     const { node } = command
-    if (this.interrupted && !this.branch.isStopping && this.branch.recovery.firing(key).length > 0) {
-      return this.branch.resolve(command)
-    }
-    if (this.interrupted && !command.withdrawing) return this.branch.stepEnded(this, undefined)
+    if (this.interrupted && (!command.withdrawing || this.branch.recovery.firing(key).length > 0)) return this.stop()
     if (Exit.isSuccess(exit)) {
-      const value = this.branch.fitting(node.codecs.success.encode(exit.value))
-      return this.branch.stepEnded(
-        this,
-        Either.isRight(value)
-          ? draft.stepSucceeded(key, node.name, command.inputDigest, value.right)
-          : draft.stepDied(
-              key,
-              node.name,
-              command.inputDigest,
-              new InvalidValue({ what: `result of node ${node.name} (${key})`, issues: value.left.issues })
-            )
-      )
+      const text = this.branch.fitting(node.codecs.success.encode(exit.value))
+      // Read back before it is written: what the workflow gets live is what a replay gives it (CV).
+      const value = Either.flatMap(text, node.codecs.success.decode)
+      if (Either.isRight(text) && Either.isRight(value)) {
+        const outcome = draft.stepSucceeded(key, node.name, command.inputDigest, text.right)
+        return this.branch.stepEnded(this, outcome, Effect.succeed(value.right))
+      }
+      return this.refused("result", Either.isLeft(text) ? text.left : Either.getLeft(value).pipe(Option.getOrThrow))
     }
     const failure = Cause.failureOption(exit.cause)
     if (Option.isSome(failure)) return this.failed(failure.value)
-    if (Cause.isInterruptedOnly(exit.cause) && command.withdrawing) {
+    const given = Exit.isFailure(exit) && Cause.squash(exit.cause) === stopped
+    if ((Cause.isInterruptedOnly(exit.cause) || given) && command.withdrawing) {
       return this.branch.stepEnded(this, draft.stepInterrupted(key, node.name, command.inputDigest))
     }
     const defect = Cause.isInterruptedOnly(exit.cause)
@@ -174,17 +177,9 @@ export class StepRun {
     const { command, key } = this
     const { node } = command
     const encoded = this.branch.fitting(node.codecs.error.encode(error))
-    if (Either.isLeft(encoded)) {
-      return this.branch.stepEnded(
-        this,
-        draft.stepDied(
-          key,
-          node.name,
-          command.inputDigest,
-          new InvalidValue({ what: `error of node ${node.name} (${key})`, issues: encoded.left.issues })
-        )
-      )
-    }
+    if (Either.isLeft(encoded)) return this.refused("error", encoded.left)
+    const readBack = node.codecs.error.decode(encoded.right)
+    if (Either.isLeft(readBack)) return this.refused("error", readBack.left)
     const { attempt } = this
     const retry = node.retry
     if (
@@ -204,6 +199,15 @@ export class StepRun {
       )
       return
     }
-    this.branch.stepEnded(this, draft.stepFailed(key, node.name, command.inputDigest, encoded.right))
+    const outcome = draft.stepFailed(key, node.name, command.inputDigest, encoded.right)
+    this.branch.stepEnded(this, outcome, Effect.fail(readBack.right))
+  }
+
+  /** What the body ended with does not satisfy the node's Schema: the step dies of that. */
+  private refused(what: "result" | "error", { issues }: Refusal): void {
+    const { command, key } = this
+    const { node } = command
+    const defect = new InvalidValue({ what: `${what} of node ${node.name} (${key})`, issues })
+    this.branch.stepEnded(this, draft.stepDied(key, node.name, command.inputDigest, defect))
   }
 }

@@ -3,7 +3,15 @@
  * what comes from outside, and lets go of those that rest.
  */
 import type { BranchId } from "@fermata/contract"
-import type { Announcement, BranchInfo, Claim, Ledger, LedgerError } from "@fermata/ledger"
+import {
+  type Announcement,
+  type BranchInfo,
+  type Claim,
+  Fenced,
+  type Ledger,
+  type LedgerError,
+  LedgerUnavailable
+} from "@fermata/ledger"
 import { Cause, Deferred, Duration, Effect, Exit, type Runtime, type Scope } from "effect"
 import type { Problem } from "../Problem.js"
 import type * as Workflow from "../Workflow.js"
@@ -37,8 +45,9 @@ export interface Session {
 /** After so many losses in a row a branch is set aside. */
 const mostLosses = 3
 
-const isFenced = (cause: unknown): boolean =>
-  typeof cause === "object" && cause !== null && "_tag" in cause && cause._tag === "Fenced"
+/** True if the journal refused what the branch wrote: not another owner, and not a database that is away or full. */
+const isRefusal = (cause: unknown): boolean =>
+  cause instanceof LedgerUnavailable ? cause.reason === "failed" : !(cause instanceof Fenced)
 
 /** The most branches that one claim takes: others are served too. */
 const claimAtMost = 200
@@ -83,7 +92,7 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
 
     const onRest = (run: BranchRun, rest: Rest): void => {
       if (rest === "lost") {
-        losses.set(run.branch, (losses.get(run.branch) ?? 0) + (isFenced(run.lostTo) ? 0 : 1))
+        if (isRefusal(run.lostTo)) losses.set(run.branch, (losses.get(run.branch) ?? 0) + 1)
         options.log(`Worker ${worker} lost branch ${run.branch}; it is taken up again from its journal`, run.lostTo)
       } else {
         losses.delete(run.branch)
