@@ -105,6 +105,8 @@ export interface Any {
 
 /** What a handler's layer provides, by the effect's name. */
 export interface Handler {
+  /** What the layer was built with; whoever runs `handle` provides it. */
+  readonly context: Context.Context<never>
   readonly handle: (input: unknown, firing: Firing) => Effect.Effect<unknown, unknown>
   readonly reconcile:
     ((firing: Firing, input: unknown) => Effect.Effect<Reconciled<unknown, unknown>, unknown>) | undefined
@@ -164,10 +166,9 @@ export const make = <
       Effect.map(Effect.context<R | R2>(), (context): Handler => {
         const reconcile = more?.reconcile
         return {
-          handle: (value, firing) =>
-            Effect.mapInputContext(handle(value as I, firing), (now: Context.Context<never>) =>
-              Context.merge(context, now)
-            ) as Effect.Effect<unknown, unknown>,
+          // Its requirements are in the context beside it: merging contexts per call would cost more than most handlers.
+          context: context as Context.Context<never>,
+          handle: handle as Handler["handle"],
           reconcile:
             reconcile === undefined
               ? undefined

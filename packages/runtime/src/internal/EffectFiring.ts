@@ -14,7 +14,7 @@ import {
   type RecordedTry,
   StepKey
 } from "@fermata/contract"
-import { Cause, Context, Duration, Effect, Either, Exit, FiberId, Option, Runtime } from "effect"
+import { Cause, Context, Duration, Effect, Either, Exit, FiberId, Option, Runtime, RuntimeFlags } from "effect"
 import { SqlClient } from "@effect/sql/SqlClient"
 import { InvalidValue } from "../RunError.js"
 import * as SideEffect from "../SideEffect.js"
@@ -319,7 +319,7 @@ export class EffectFiring implements StepScope {
       return text.right
     }
     const body = Effect.provideService(
-      handler.handle(value.right, firingOf(key, false)),
+      handler.handle(value.right, new KeyedFiring(key, false)),
       // The handler's SQL runs in the transaction that commits its outcome.
       SqlClient,
       sql
@@ -339,7 +339,7 @@ export class EffectFiring implements StepScope {
         Effect.zipRight(
           this.step.wait<Exit.Exit<unknown, unknown> | undefined>((resume) =>
             branch.transact(
-              Effect.provide(body, runtime),
+              Effect.provide(Effect.provide(body, handler.context), runtime),
               (exit) =>
                 exit._tag === "Success"
                   ? draft.effectSucceeded(key, id, encodeOr(success, exit.value), "transaction")
@@ -373,9 +373,9 @@ export class EffectFiring implements StepScope {
       const value = (effect.codecs.input as Codec<unknown>).decode(input)
       if (handler === undefined || Either.isLeft(value)) return this.missing(effect)
       const run = limited(
-        Effect.suspend(() => handler.handle(value.right, firingOf(key, again))),
-        effect.delivery.timeLimit,
-        effect.name,
+        handler,
+        Effect.suspend(() => handler.handle(value.right, new KeyedFiring(key, again))),
+        effect,
         entered
       )
       return CrashPoint.armed()
@@ -487,7 +487,7 @@ export class EffectFiring implements StepScope {
             const value = (effect.codecs.input as Codec<unknown>).decode(input)
             if (reconcile === undefined || Either.isLeft(value)) return yield* ask("unavailable")
             const answer = yield* Effect.catchAllCause(
-              Effect.suspend(() => reconcile(firingOf(key, true), value.right)).pipe(
+              Effect.suspend(() => reconcile(new KeyedFiring(key, true), value.right)).pipe(
                 Effect.timeoutTo({
                   duration: Duration.millis(effect.delivery.timeLimit),
                   onSuccess: (answered) => answered,
@@ -591,7 +591,17 @@ const identityOf = (recorded: RecordedTry): EffectIdentity =>
     recorded.input
   )
 
-const firingOf = (key: EffectKey, again: boolean): SideEffect.Firing => ({ key, idempotencyKey: digest(key), again })
+class KeyedFiring implements SideEffect.Firing {
+  constructor(
+    readonly key: EffectKey,
+    readonly again: boolean
+  ) {}
+
+  /** Computed when asked for: many receivers have no use for it. */
+  get idempotencyKey(): string {
+    return digest(this.key)
+  }
+}
 
 const defectOf = (exit: Exit.Exit<unknown, unknown>): Cause.Cause<never> =>
   Exit.isFailure(exit)
@@ -617,15 +627,21 @@ interface Entered {
  * timer.
  */
 const limited = (
-  effect: Effect.Effect<unknown, unknown>,
-  limit: number,
-  name: string,
+  handler: SideEffect.Handler,
+  run: Effect.Effect<unknown, unknown>,
+  { delivery: { timeLimit }, name }: SideEffect.Any,
   entered: Entered
 ): Effect.Effect<Exit.Exit<unknown, unknown>> =>
-  Effect.flatMap(Effect.runtime<never>(), (runtime) =>
+  Effect.flatMap(Effect.runtime<never>(), (caller) =>
     Effect.async<Exit.Exit<unknown, unknown>>((resume) => {
+      const runtime = Runtime.make({
+        context: Context.merge(handler.context, caller.context),
+        fiberRefs: caller.fiberRefs,
+        // Its interruption is the time limit's: where the caller may not be interrupted, it may.
+        runtimeFlags: RuntimeFlags.enable(caller.runtimeFlags, RuntimeFlags.Interruption)
+      })
       entered.running = true
-      const fiber = Runtime.runFork(runtime)(Effect.interruptible(effect))
+      const fiber = Runtime.runFork(runtime)(run)
       fiber.addObserver(() => {
         entered.running = false
         entered.onEnd?.()
@@ -635,11 +651,11 @@ const limited = (
         resume(Effect.succeed(exit))
         return
       }
-      const timer = Runtime.runFork(runtime)(Effect.interruptible(Effect.sleep(Duration.millis(limit))))
+      const timer = Runtime.runFork(runtime)(Effect.sleep(Duration.millis(timeLimit)))
       timer.addObserver((slept) => {
         if (Exit.isFailure(slept)) return
         fiber.unsafeInterruptAsFork(FiberId.none)
-        resume(Effect.succeed(Exit.die(new Error(`The handler of ${name} took longer than ${limit} ms`))))
+        resume(Effect.succeed(Exit.die(new Error(`The handler of ${name} took longer than ${timeLimit} ms`))))
       })
       fiber.addObserver((ended) => {
         timer.unsafeInterruptAsFork(FiberId.none)

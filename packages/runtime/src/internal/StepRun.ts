@@ -2,7 +2,7 @@
  * The host's side of one step: runs the node's body on the worker's runtime, attempt after attempt, until there is an
  * outcome. Nothing it holds is shared with the workflow: inputs and outcomes cross as text.
  */
-import { Cause, Effect, Either, Exit, type Fiber, FiberId, Option, Runtime } from "effect"
+import { Cause, Context, Effect, Either, Exit, type Fiber, FiberId, Option, Runtime } from "effect"
 import type { Problem } from "../Problem.js"
 import { InvalidValue } from "../RunError.js"
 import type { BranchRun, StepCommand } from "./BranchRun.js"
@@ -84,13 +84,24 @@ export class StepRun {
 
   /** Waits for something the branch does; stops waiting when the branch is gone. */
   wait<A>(register: (resume: (value: A) => void) => void): Effect.Effect<A> {
-    return Effect.async<A>((resume) => {
-      if (this.abandoned) return resume(Effect.die(stopped))
-      const waiter = (effect: Effect.Effect<never>) => resume(effect)
-      this.waiters.add(waiter)
+    return Effect.suspend(() => {
+      if (this.abandoned) return Effect.die(stopped)
+      let done: { readonly value: A } | undefined
+      let heard: ((effect: Effect.Effect<A>) => void) | undefined
+      const waiter = (effect: Effect.Effect<never>) => heard?.(effect)
       register((value) => {
+        done = { value }
         this.waiters.delete(waiter)
-        resume(Effect.succeed(value))
+        heard?.(Effect.succeed(value))
+      })
+      // Most often the branch is free and it is done at once.
+      const now = done as { readonly value: A } | undefined
+      if (now !== undefined) return Effect.succeed(now.value)
+      this.waiters.add(waiter)
+      return Effect.async<A>((resume) => {
+        heard = resume
+        if (done !== undefined) resume(Effect.succeed(done.value))
+        else if (this.abandoned) resume(Effect.die(stopped))
       })
     })
   }
@@ -139,7 +150,14 @@ export class StepRun {
                 new InvalidValue({ what: `input of node ${node.name} as read back`, issues: input.left.issues })
               )
         })
-    const fiber = Runtime.runFork(this.branch.host.runtime)(Effect.provideService(body, StepScope, firing))
+    const { runtime } = this.branch.host
+    const fiber = Runtime.runFork(
+      Runtime.make({
+        context: Context.add(runtime.context, StepScope, firing) as Context.Context<never>,
+        fiberRefs: runtime.fiberRefs,
+        runtimeFlags: runtime.runtimeFlags
+      })
+    )(body)
     this.fiber = fiber
     fiber.addObserver((exit) => this.branch.post(() => this.ended(exit)))
   }
