@@ -15,6 +15,9 @@ export interface Claims extends Pick<Ledger, "claim" | "disown" | "nextWake" | "
   readonly forget: (branch: string, epoch: number) => void
 }
 
+/** SQLite unites a limited number of queries; beyond this many definitions their backlog is sorted instead. */
+const mostUnited = 200
+
 /** Makes them over a database and its leases. */
 export const makeClaims = (db: Database, leases: Leases): Claims => {
   const { sql } = db
@@ -28,26 +31,31 @@ export const makeClaims = (db: Database, leases: Leases): Claims => {
     ORDER BY ready_at LIMIT ${limit}`
 
   /** Each definition's oldest, then the oldest of all: the index gives them without sorting the backlog. */
-  const candidates = (definitions: ReadonlyArray<string>, limit: number, now: number) =>
+  const isCandidate = (definitions: ReadonlyArray<string>, limit: number, now: number) =>
     db.dialect === "pg"
-      ? sql`SELECT due.branch_id FROM unnest(${definitions as unknown as string}::text[]) AS wanted
-          CROSS JOIN LATERAL (SELECT branch_id, ready_at FROM fermata_branches
-            WHERE definition = wanted AND owner IS NULL AND ready_at IS NOT NULL AND ready_at <= ${now}
+      ? // As an array it is computed once: a join could run it again, and lock and take more than the limit.
+        sql`branch_id = ANY (ARRAY (SELECT due.branch_id
+          FROM (VALUES ${sql.csv(definitions.map((definition) => sql`(${definition}::text)`))}) AS wanted (definition)
+          CROSS JOIN LATERAL (SELECT branch_id, ready_at FROM fermata_branches AS branch
+            WHERE branch.definition = wanted.definition AND owner IS NULL AND ready_at IS NOT NULL AND ready_at <= ${now}
             ORDER BY ready_at LIMIT ${limit} ${db.forUpdateSkipLocked}) AS due
-          ORDER BY due.ready_at LIMIT ${limit}`
-      : sql`SELECT branch_id FROM (${sql.join(
-          " UNION ALL ",
-          false
-        )(
-          definitions.map((definition) => sql`SELECT * FROM (${due(definition, limit, now)})`)
-        )}) ORDER BY ready_at LIMIT ${limit}`
+          ORDER BY due.ready_at LIMIT ${limit}))`
+      : definitions.length > mostUnited
+        ? sql`branch_id IN (SELECT branch_id FROM fermata_branches WHERE ${sql.in("definition", definitions)}
+            AND owner IS NULL AND ready_at IS NOT NULL AND ready_at <= ${now} ORDER BY ready_at LIMIT ${limit})`
+        : sql`branch_id IN (SELECT branch_id FROM (${sql.join(
+            " UNION ALL ",
+            false
+          )(
+            definitions.map((definition) => sql`SELECT * FROM (${due(definition, limit, now)})`)
+          )}) ORDER BY ready_at LIMIT ${limit})`
 
   const take = (transaction: Transaction, options: Parameters<Ledger["claim"]>[0], afterLostReply: boolean) =>
     Effect.gen(function* () {
       const now = db.unsafeNow()
       const rows = yield* sql<RawBranch>`UPDATE fermata_branches
         SET owner = ${options.worker}, status = 'running', epoch = epoch + 1, ready_at = NULL, problem = NULL
-        WHERE branch_id IN (${candidates(options.definitions, options.limit, now)}) RETURNING *`
+        WHERE ${isCandidate(options.definitions, options.limit, now)} RETURNING *`
       const lost = afterLostReply
         ? (yield* sql<RawBranch>`SELECT * FROM fermata_branches WHERE owner = ${options.worker}`).filter(
             (row) => handed.get(row.branch_id) !== Number(row.epoch) && !rows.some((r) => r.branch_id === row.branch_id)

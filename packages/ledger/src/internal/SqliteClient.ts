@@ -27,7 +27,7 @@ export const isSqliteClient = (sql: Client.SqlClient): sql is SqliteClient => "i
 /** Prepared statements kept; more texts than that come from callers who write their own SQL. */
 const mostStatements = 256
 
-/** Opens the file. Throws (as a defect) what the driver throws. */
+/** Opens the file for the scope. */
 export const makeSqliteClient = (
   filename: string
 ): Effect.Effect<SqliteClient, SqlError, Scope.Scope | Reactivity.Reactivity> =>
