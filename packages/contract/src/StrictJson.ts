@@ -47,8 +47,9 @@ export const decode = (text: string): unknown => {
   let json: unknown
   try {
     json = JSON.parse(text)
-  } catch (error) {
-    throw new StrictJsonIssue({ path: "$", reason: `is not JSON text: ${String(error)}` })
+  } catch {
+    // What the parser says repeats the text, which may be a secret.
+    throw new StrictJsonIssue({ path: "$", reason: "is not JSON text" })
   }
   // `encode` writes the tag letter by letter, so a text without it has nothing to undo.
   return text.includes(tag) ? fromJson(json) : json

@@ -5,7 +5,7 @@ import * as PgClient from "@effect/sql-pg/PgClient"
 import { Duration, Effect, Layer, Redacted } from "effect"
 import { causeOf, ledgerError } from "./internal/SqlFailure.js"
 import type { Ledger } from "./Ledger.js"
-import type { LedgerError } from "./LedgerError.js"
+import { type LedgerError, LedgerUnusable } from "./LedgerError.js"
 import { layer, type LedgerOptions } from "./LedgerLayer.js"
 
 /** Where the server is, and how to use it. */
@@ -21,6 +21,7 @@ export interface PostgresOptions extends Omit<LedgerOptions, "database" | "synch
 /** Connects and opens the ledger. A server that is down fails with `LedgerUnavailable`; one that refuses, `LedgerUnusable`. */
 export const layerPostgres = (options: PostgresOptions): Layer.Layer<Ledger | SqlClient, LedgerError> => {
   const url = typeof options.url === "string" ? Redacted.make(options.url) : options.url
+  if (isAmbiguous(Redacted.value(url))) return Layer.fail(ambiguous)
   const database = placeOf(Redacted.value(url))
   const client = Layer.scoped(
     SqlClient,
@@ -36,6 +37,23 @@ export const layerPostgres = (options: PostgresOptions): Layer.Layer<Ledger | Sq
   ).pipe(Layer.provide(Reactivity.layer))
   return layer({ ...options, database }).pipe(Layer.provideMerge(client))
 }
+
+/**
+ * True if the credentials are not where they should be, as in a URL whose password has `/`, `?`, `#` or `@` as they
+ * are: parts of it would be taken for host and database, and named as such in messages.
+ */
+const isAmbiguous = (url: string): boolean => {
+  if (!URL.canParse(url)) return url.includes("@")
+  const { hash, pathname, search, username } = new URL(url)
+  return [pathname, hash, username === "" ? search : ""].some((part) => part.includes("@"))
+}
+
+const ambiguous = new LedgerUnusable({
+  reason: "cannot be opened",
+  database: "PostgreSQL",
+  detail: "its URL is none, or has an @ after the place of the host",
+  advice: "Write postgres://user:password@host:port/database, and percent-encode the special characters of the password: @ is %40, / is %2F, ? is %3F, # is %23"
+})
 
 /** Host and database of a connection URL, without credentials and parameters. */
 const placeOf = (url: string): string => {
