@@ -109,6 +109,12 @@ const secretSuite = <E>(place: string, plane: Layer.Layer<Plane.Plane, E>): void
                 })
               yield* fails(settle({ _tag: "Happened", value: broken }))
               yield* settle({ _tag: "Happened", value: card })
+              yield* client.awaitStatus(
+                "r",
+                ({ problems, status }) =>
+                  status === "waiting" ||
+                  (status === "stuck" && !problems.some((left) => "key" in left && left.key === problem.key))
+              )
               yield* fails(settle({ _tag: "Happened", value: { ...card, cents: 3 } }))
             }
             yield* client.awaitStatus("r", ({ status }) => status === "waiting")
