@@ -6,7 +6,7 @@
  * never change. What can change, the run and the fork id, is looked at under the run row's lock.
  */
 import type { SqlError } from "@effect/sql/SqlError"
-import { admitFork, type Entry, forkBranch, Recovery, runOf, type StoredFork } from "@fermata/contract"
+import { admitFork, type Entry, forkBranch, isEvent, isTerminal, Recovery, runOf, type StoredFork } from "@fermata/contract"
 import { Effect } from "effect"
 import type { BranchInfo, ForkReceipt, ForkRequest, Ledger, RunRow } from "../Ledger.js"
 import {
@@ -243,6 +243,8 @@ const surveyBranch = (
     let found: Omit<Position, "first" | "nearest"> | undefined
     let below: number | undefined
     let above: number | undefined
+    /** The activation that opened the interrupt goes on: it may withdraw its question itself. */
+    let asking = false
     const look = (): Omit<Position, "first" | "nearest"> => ({
       seq: recovery.head,
       entry: before,
@@ -269,12 +271,22 @@ const surveyBranch = (
           openedAt: entry.at
         })
       } else if (!recovery.interrupts.has(entry.key)) opened.delete(entry.key)
-      if (entry.seq === seq) found = look()
+      if (found !== undefined && asking) {
+        // FI: the fork repeats the whole activation. What is withdrawn in it is not open to be answered.
+        if ((entry.kind === "interrupt.closed" && entry.key === first?.key) || isTerminal(entry.kind)) {
+          found = { ...found, open: found.open.filter(({ id }) => id !== first?.key) }
+          asking = false
+        } else if (isEvent(entry.kind)) asking = false
+      }
+      if (entry.seq === seq) {
+        found = look()
+        asking = at._tag === "Interrupt"
+      }
       if (recovery.ended !== undefined || onceInFlight(recovery).length > 0) return true
       if (found === undefined) below = entry.seq
       else if (entry.seq > found.seq) above ??= entry.seq
       // Beyond the position only the nearest forkable one is of interest, and only if this one is not.
-      return found === undefined || (found.inFlight.length > 0 && above === undefined)
+      return found === undefined || asking || (found.inFlight.length > 0 && above === undefined)
     })
     // No such position, or no recorded outcome of the step: beyond the head, which is refused.
     if (found === undefined) return { ...nowhere, seq: seq ?? parent.head + 1, first }
