@@ -37,6 +37,12 @@ export interface LedgerOptions {
   readonly synchronous?: "full" | "normal"
   /** How long an operation is tried again while the database is busy or away, in milliseconds. Default: 10 seconds. */
   readonly patience?: number
+  /**
+   * PostgreSQL: how long a transaction may do nothing before the server ends it, in milliseconds, so that a process that
+   * stopped inside one keeps no locks. It bounds what a transactional handler may wait for between two statements.
+   * Default: 15 seconds, as a worker's lease.
+   */
+  readonly idleInTransaction?: number
 }
 
 /**
@@ -60,6 +66,7 @@ const make = (options: LedgerOptions): Effect.Effect<Ledger, LedgerError, SqlCli
       instance: randomUUID(),
       maxPayload: options.maxPayload ?? 4 * 1024 * 1024,
       patience: options.patience ?? 10_000,
+      idleInTransaction: options.idleInTransaction ?? 15_000,
       ...time
     })
     const shared = dialect === "pg" || (yield* openSqlite(db, options.synchronous ?? "full"))
@@ -100,7 +107,8 @@ const make = (options: LedgerOptions): Effect.Effect<Ledger, LedgerError, SqlCli
 const ledgerTime = (sql: SqlClient, dialect: Database["dialect"]) =>
   Effect.map(Effect.clock, (clock: Clock.Clock) => {
     if (dialect === "sqlite") {
-      return { unsafeNow: () => clock.unsafeCurrentTimeMillis(), syncTime: () => Effect.void }
+      // Whole milliseconds, as the tables have them: a test's clock may stand between two.
+      return { unsafeNow: () => Math.floor(clock.unsafeCurrentTimeMillis()), syncTime: () => Effect.void }
     }
     let offset = Date.now() - performance.now()
     return {

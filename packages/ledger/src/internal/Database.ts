@@ -32,6 +32,8 @@ export interface Database {
   readonly instance: string
   /** The longest payload, in UTF-16 code units. */
   readonly maxPayload: number
+  /** How long an operation is retried, in milliseconds of host time. */
+  readonly patience: number
   /** Ledger time in milliseconds, without a round trip. */
   readonly unsafeNow: () => number
   /** Reads the database's clock again (PostgreSQL; nothing to do on SQLite). */
@@ -76,11 +78,18 @@ export const makeDatabase = (options: {
   readonly maxPayload: number
   /** How long an operation is retried, in milliseconds of host time. */
   readonly patience: number
+  /** PostgreSQL: how long a transaction may do nothing before the server ends it, in milliseconds. */
+  readonly idleInTransaction: number
   readonly unsafeNow: () => number
   readonly syncTime: (query: Database["query"]) => Effect.Effect<void, LedgerError>
 }): Database => {
   const { dialect, name, sql, hub, instance } = options
-  const begin = dialect === "sqlite" ? "BEGIN IMMEDIATE" : "BEGIN"
+  // LV: a process that stops inside a transaction must not keep its locks. For the transaction only, and in one round
+  // trip: the settings of a pooled connection are its owner's.
+  const begin =
+    dialect === "sqlite"
+      ? "BEGIN IMMEDIATE"
+      : `BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${Math.max(1, Math.floor(options.idleInTransaction))}`
   const run = (connection: Connection, statement: string) => connection.execute(statement, [], undefined)
 
   const once = <A, E, R>(body: (transaction: Transaction) => Effect.Effect<A, E, R>) =>
@@ -150,6 +159,7 @@ export const makeDatabase = (options: {
     hub,
     instance,
     maxPayload: options.maxPayload,
+    patience: options.patience,
     unsafeNow: options.unsafeNow,
     syncTime: options.syncTime(query),
     forUpdate: sql.literal(dialect === "pg" ? "FOR UPDATE" : ""),

@@ -3,12 +3,13 @@
  * owns. Taking a branch over raises its epoch, which fences whoever had it.
  */
 import { canSee, judgeOwner, type ProcessSight, type WorkerPlace } from "@fermata/contract"
-import type { SqlError } from "@effect/sql/SqlError"
-import { Deferred, Duration, Effect, Option } from "effect"
+import { SqlError } from "@effect/sql/SqlError"
+import { Data, Deferred, Duration, Effect, Option } from "effect"
 import { randomUUID } from "node:crypto"
 import type { Ledger } from "../Ledger.js"
-import type { Database, Transaction } from "./Database.js"
+import { type Database, hostSleep, type Transaction } from "./Database.js"
 import type { Int } from "./Rows.js"
+import { causeOf, failureKind } from "./SqlFailure.js"
 
 interface RawWorker {
   readonly worker_id: string
@@ -37,10 +38,24 @@ export interface Leases extends Pick<Ledger, "register" | "fate"> {
 /** A branch is renewed this often within one lease. */
 const renewalsPerLease = 3
 
+/** PostgreSQL: milliseconds that freeing a lost worker's branches waits for a row that somebody has locked. */
+const lockPatience = 250
+
+/** Milliseconds before a lost worker that could not be freed is looked at again. */
+const pauseAfterHeld = 1_000
+
+/** Milliseconds that the row of a worker outlives its lease: nobody asks for its fate so late. */
+const rowsKept = 7 * 24 * 60 * 60 * 1_000
+
+/** A row of a lost worker is locked: by a process that stopped inside a transaction, say. */
+class HeldByOthers extends Data.TaggedError("HeldByOthers") {}
+
 /** `shared`: other processes can open the database. Where none can, nobody could ever take a branch over. */
 export const makeLeases = (db: Database, shared: boolean): Leases => {
   const { sql } = db
   const own = new Map<string, Registration>()
+  /** Lost workers that could not be freed, and when to try again. */
+  const held = new Map<string, number>()
 
   const sightOf = (self: Registration | undefined, worker: RawWorker): ProcessSight => {
     const place = placeOf(worker)
@@ -60,26 +75,44 @@ export const makeLeases = (db: Database, shared: boolean): Leases => {
     workers.filter(({ worker_id }) => !own.has(worker_id))
   )
 
+  const freeLost = (other: RawWorker, state: "dead" | "expired") =>
+    db.transaction("free a lost worker's branches", (transaction) =>
+      Effect.gen(function* () {
+        if (db.dialect === "pg") yield* sql.unsafe(`SET LOCAL lock_timeout = ${lockPatience}`)
+        // A renewal that came in between keeps the worker; after this update no renewal finds its row alive.
+        const marked = yield* sql`UPDATE fermata_workers SET state = ${state}
+          WHERE worker_id = ${other.worker_id} AND state = 'alive' AND lease_until = ${Number(other.lease_until)}
+          RETURNING worker_id`
+        if (marked.length > 0) yield* free(transaction, other.worker_id)
+      }).pipe(
+        Effect.mapError((error) => {
+          const locked = db.dialect === "pg" && failureKind(causeOf(error)) === "busy"
+          return locked ? new HeldByOthers() : error
+        })
+      )
+    )
+
   const freeForeign: Leases["freeForeign"] = (worker) =>
     Effect.gen(function* () {
       const workers = yield* db.query("look at other workers", aliveForeign)
+      for (const id of held.keys()) if (!workers.some(({ worker_id }) => worker_id === id)) held.delete(id)
       const self = own.get(worker)
       for (const other of workers) {
+        if ((held.get(other.worker_id) ?? 0) > db.unsafeNow()) continue
         const verdict = judgeOwner({
           sight: sightOf(self, other),
           leaseUntil: Number(other.lease_until),
           now: db.unsafeNow()
         })
         if (verdict._tag === "Alive") continue
-        const state = verdict._tag === "Dead" ? "dead" : "expired"
-        yield* db.transaction("free a lost worker's branches", (transaction) =>
-          Effect.gen(function* () {
-            // A renewal that came in between keeps the worker; after this update no renewal finds its row alive.
-            const marked = yield* sql`UPDATE fermata_workers SET state = ${state}
-              WHERE worker_id = ${other.worker_id} AND state = 'alive' AND lease_until = ${Number(other.lease_until)}
-              RETURNING worker_id`
-            if (marked.length > 0) yield* free(transaction, other.worker_id)
-          })
+        yield* freeLost(other, verdict._tag === "Dead" ? "dead" : "expired").pipe(
+          // LV: what one lost worker holds must not keep others from claiming the rest. It is tried again.
+          Effect.catchAll((error) =>
+            Effect.zipRight(
+              Effect.sync(() => held.set(other.worker_id, db.unsafeNow() + pauseAfterHeld)),
+              Effect.logDebug(`The branches of worker ${other.worker_id} cannot be taken over yet`, error)
+            )
+          )
         )
       }
     })
@@ -92,11 +125,24 @@ export const makeLeases = (db: Database, shared: boolean): Leases => {
       })
     )
 
+  /** LV: a database that is away must not keep its users from closing; what was started ends without them. */
+  const bounded = <A, E>(effect: Effect.Effect<A, E>) =>
+    Effect.raceFirst(
+      Effect.interruptible(Effect.disconnect(effect)),
+      Effect.interruptible(
+        Effect.flatMap(hostSleep(db.patience), () => Effect.fail(new Error(`no answer within ${db.patience} ms`)))
+      )
+    )
+
   const register: Leases["register"] = Effect.fn("Ledger.register")(function* (options) {
     const worker = randomUUID()
     const lost = yield* Deferred.make<void>()
     const { place, lease } = options
     let until = db.unsafeNow() + lease
+    yield* db.query(
+      "forget workers of long ago",
+      sql`DELETE FROM fermata_workers WHERE state <> 'alive' AND lease_until < ${db.unsafeNow() - rowsKept}`
+    )
     yield* Effect.acquireRelease(
       Effect.zipRight(
         db.query(
@@ -109,7 +155,7 @@ export const makeLeases = (db: Database, shared: boolean): Leases => {
         Effect.sync(() => own.set(worker, { place, look: options.look }))
       ),
       () =>
-        leave(worker).pipe(
+        bounded(leave(worker)).pipe(
           // The lease ends by itself then; nothing that it guards is harmed.
           Effect.catchAllCause((cause) => Effect.logWarning("A worker could not take its leave of the ledger", cause)),
           Effect.ensuring(Effect.sync(() => own.delete(worker)))
@@ -163,7 +209,11 @@ export const makeLeases = (db: Database, shared: boolean): Leases => {
   )
 
   const nextLapse: Leases["nextLapse"] = Effect.map(aliveForeign, (workers) =>
-    workers.length === 0 ? undefined : Math.min(...workers.map(({ lease_until }) => Number(lease_until)))
+    workers.length === 0
+      ? undefined
+      : Math.min(
+          ...workers.map(({ worker_id, lease_until }) => Math.max(Number(lease_until), held.get(worker_id) ?? 0))
+        )
   )
 
   return { register, fate, freeForeign, nextLapse }

@@ -47,8 +47,8 @@ export const failureKind = (cause: unknown): FailureKind => {
   if (code === "25006") return "read-only"
   // invalid_authorization, invalid_catalog_name
   if (code.startsWith("28") || code === "3D000") return "cannot be opened"
-  // connection_exception, too_many_connections, admin/crash_shutdown, cannot_connect_now
-  if (code.startsWith("08") || /^(53300|57P0[0-5])$/.test(code)) return "disconnected"
+  // connection_exception, too_many_connections, admin/crash_shutdown, cannot_connect_now, idle_in_transaction_session_timeout
+  if (code.startsWith("08") || /^(53300|57P0[0-5]|25P03)$/.test(code)) return "disconnected"
   if (/^(ECONN(REFUSED|RESET|ABORTED)|EPIPE|ETIMEDOUT|ENOTFOUND|EHOSTUNREACH|ENETUNREACH|EAI_AGAIN)$/.test(code)) {
     return "disconnected"
   }
