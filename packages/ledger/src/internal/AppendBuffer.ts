@@ -7,7 +7,7 @@ import { Effect, Either } from "effect"
 import type { BranchJournal, Claim, Release } from "../Ledger.js"
 import { EntryRefused, Fenced, InboxAdvanced, type LedgerError, LedgerUnusable } from "../LedgerError.js"
 import { lockBranch } from "./BranchRows.js"
-import { endedBy, letGoOf, type Part, type PartOutcome, type Position } from "./Commit.js"
+import { endedBy, letGoOf, type Part, type PartOutcome, type Position, storableTime } from "./Commit.js"
 import type { Database } from "./Database.js"
 import { entryDigest } from "./Digest.js"
 import type { JournalWriter, PartSource } from "./JournalWriter.js"
@@ -81,7 +81,7 @@ export class AppendBuffer implements BranchJournal, PartSource {
     const entry = this.entryAfter({ seq: this.head, digest: this.headDigest }, draft, notBefore)
     this.advance(entry)
     this.pending.push(entry)
-    this.writer.want(this, false)
+    this.writer.want(this, isUrgent(draft))
     return entry
   }
 
@@ -116,17 +116,23 @@ export class AppendBuffer implements BranchJournal, PartSource {
     how: Release,
     options: { readonly inboxSeen: number }
   ): Effect.Effect<void, InboxAdvanced | Fenced | LedgerError> {
-    return Effect.asVoid(
-      Effect.suspend(() =>
-        this.conditionally({
-          drafts: [],
-          notBefore: undefined,
-          // LV: parking is conditional on the inbox. A branch that wants another worker has its inbox read there.
-          inboxSeen: how._tag === "Ready" ? null : options.inboxSeen,
-          letGo: letGoOf(how, this.db.unsafeNow())
-        })
-      )
+    const released = Effect.suspend(() =>
+      this.conditionally({
+        drafts: [],
+        notBefore: undefined,
+        // LV: parking is conditional on the inbox. A branch that wants another worker has its inbox read there.
+        inboxSeen: how._tag === "Ready" ? null : options.inboxSeen,
+        letGo: letGoOf(how, this.db.unsafeNow())
+      })
     )
+    return Effect.suspend(() => {
+      // LV: an owner that leaves must not wait without end for a database that is away; its lease ends by itself.
+      const giveUp = setTimeout(() => this.fail(this.writer.whyWaiting), this.db.patience)
+      return Effect.ensuring(
+        Effect.asVoid(released),
+        Effect.sync(() => clearTimeout(giveUp))
+      )
+    })
   }
 
   transact<A, E, R>(
@@ -319,7 +325,7 @@ export class AppendBuffer implements BranchJournal, PartSource {
       key: draft.key,
       payload: draft.payload,
       epoch: this.epoch,
-      at: Math.max(after, this.db.unsafeNow(), notBefore ?? 0)
+      at: Math.max(after, this.db.unsafeNow(), storableTime(notBefore ?? 0))
     }
     return { ...fields, digest: entryDigest(previous.digest, fields) }
   }
@@ -377,6 +383,19 @@ export class AppendBuffer implements BranchJournal, PartSource {
       })
     )
   }
+}
+
+/** How much of a payload is looked at: an effect's identity comes first, a large outcome after it. */
+const identityLength = 4096
+
+/**
+ * True of what is stored without waiting for company. EO: what the outside did is in doubt until its outcome is durable;
+ * a question is not asked before it is. A repeatable effect's outcome may wait: it wrote no intent.
+ */
+const isUrgent = ({ kind, payload }: EntryDraft): boolean => {
+  if (kind === "interrupt.opened" || kind === "effect.refused") return true
+  if (kind !== "effect.succeeded" && kind !== "effect.failed") return false
+  return !payload.slice(0, identityLength).includes(`"delivery":"repeatable"`)
 }
 
 const positionOf = (entries: ReadonlyArray<Entry>, base: Position): Position => {

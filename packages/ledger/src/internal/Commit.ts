@@ -106,13 +106,17 @@ export const endedBy = (kind: TerminalKind): Part["letGo"] => {
   return { status, readyAt: null, problem: null }
 }
 
+/** A time as the columns take it: whole milliseconds, not before what was asked for. */
+export const storableTime = <T extends number | null>(millis: T): T | number =>
+  millis === null ? millis : Math.min(Math.ceil(millis), Number.MAX_SAFE_INTEGER)
+
 /** How a branch stands that its owner releases. */
 export const letGoOf = (how: Release, now: number): Part["letGo"] => {
   switch (how._tag) {
     case "Waiting":
-      return { status: "waiting", readyAt: how.wakeAt, problem: null }
+      return { status: "waiting", readyAt: storableTime(how.wakeAt), problem: null }
     case "Stuck":
-      return { status: "stuck", readyAt: how.wakeAt ?? null, problem: how.problem }
+      return { status: "stuck", readyAt: storableTime(how.wakeAt ?? null), problem: how.problem }
     case "Ready":
       return { status: "ready", readyAt: now, problem: null }
   }

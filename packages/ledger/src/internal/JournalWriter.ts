@@ -7,7 +7,7 @@
  */
 import type { SqlError } from "@effect/sql/SqlError"
 import { Effect, Runtime } from "effect"
-import { Fenced, type LedgerError, LedgerUnusable } from "../LedgerError.js"
+import { Fenced, type LedgerError, LedgerUnavailable, LedgerUnusable } from "../LedgerError.js"
 import { announcementsOf, type Commit, type Part, type PartOutcome, storedEntries } from "./Commit.js"
 import { backoff, type Database, hostSleep } from "./Database.js"
 import { causeOf, failureKind, ledgerError } from "./SqlFailure.js"
@@ -29,7 +29,7 @@ export interface PartSource {
 /** What one commit takes at most: beyond it a commit costs latency and gains nothing. */
 const limits = { rows: 1024, chars: 4_000_000 }
 
-/** Host milliseconds that a full disk or an unexplained failure is tried again before its branches are given up. */
+/** Host milliseconds that a full disk is tried again before its branches are given up. */
 const patience = 5_000
 
 /**
@@ -56,6 +56,8 @@ export class JournalWriter {
   private lingeringAppends = 0
   private committing = false
   private closed = false
+  /** Why the last commit that must be tried again failed. */
+  private trouble: LedgerError | undefined
 
   constructor(
     private readonly db: Database,
@@ -81,6 +83,19 @@ export class JournalWriter {
     this.waiting.add(source)
     if (urgent || ++this.lingeringAppends >= mostLingering) this.urgent = true
     this.schedule()
+  }
+
+  /** Why something could not be stored for so long. */
+  get whyWaiting(): LedgerError {
+    return (
+      this.trouble ??
+      new LedgerUnavailable({
+        reason: "busy",
+        database: this.db.name,
+        operation: "append",
+        detail: "the database does not answer"
+      })
+    )
   }
 
   /** Gives up everything that is not stored. */
@@ -126,6 +141,7 @@ export class JournalWriter {
     const unsettled = this.settleNow(taken)
     if (unsettled.length === 0) return this.schedule()
     this.committing = true
+    this.trouble = undefined
     Runtime.runCallback(this.runtime)(this.untilKnown(unsettled, 0, performance.now()), {
       onExit: (exit) => {
         this.committing = false
@@ -173,34 +189,42 @@ export class JournalWriter {
   }
 
   private untilKnown(taken: ReadonlyArray<Taken>, attempt: number, since: number): Effect.Effect<void> {
-    return this.commit.eventually(taken.map(({ part }) => part)).pipe(
-      Effect.flatMap((outcomes) => {
-        const again = taken.filter((one, index) => !this.settle(one, outcomes[index]))
-        return again.length === 0 ? Effect.void : this.later(again, attempt, since)
-      }),
-      Effect.catchAll((error: SqlError) => {
-        const kind = failureKind(causeOf(error))
-        const passing = kind === "busy" || kind === "conflict" || kind === "disconnected"
-        if (!this.closed && passing) return this.later(taken, attempt, since)
-        // One branch's row that the database does not take must not hurt the others.
-        if (!this.closed && taken.length > 1) {
-          return Effect.forEach(taken, (one) => this.untilKnown([one], 0, since), { discard: true })
-        }
-        if (!this.closed && kind !== "closed" && performance.now() - since < patience) {
-          return this.later(taken, attempt, since)
-        }
-        return Effect.sync(() => {
-          const cause = ledgerError(causeOf(error), "append", this.db.name)
-          for (const { source } of taken) source.fail(cause)
-        })
-      })
+    return Effect.flatMap(this.attempt(taken, since), (again) =>
+      again.length === 0
+        ? Effect.void
+        : Effect.zipRight(
+            hostSleep(backoff(attempt)),
+            Effect.suspend(() => this.untilKnown(again, attempt + 1, since))
+          )
     )
   }
 
-  private later(taken: ReadonlyArray<Taken>, attempt: number, since: number): Effect.Effect<void> {
-    return Effect.zipRight(
-      hostSleep(backoff(attempt)),
-      Effect.suspend(() => this.untilKnown(taken, attempt + 1, since))
+  /** Tries the parts once, and gives up those that trying again would not help. Returns what must be tried again. */
+  private attempt(taken: ReadonlyArray<Taken>, since: number): Effect.Effect<ReadonlyArray<Taken>> {
+    return this.commit.eventually(taken.map(({ part }) => part)).pipe(
+      Effect.map((outcomes) => taken.filter((one, index) => !this.settle(one, outcomes[index]))),
+      Effect.catchAll((error: SqlError) => {
+        const kind = failureKind(causeOf(error))
+        const passing = kind === "busy" || kind === "conflict" || kind === "disconnected"
+        const cause = ledgerError(causeOf(error), "append", this.db.name)
+        if (passing) this.trouble = cause
+        if (!this.closed && (passing || (kind === "full" && performance.now() - since < patience))) {
+          return Effect.succeed(taken)
+        }
+        // LV: one branch's row that the database does not take must neither hurt the others nor hold them up.
+        if (!this.closed && kind === "failed" && taken.length > 1) {
+          const half = taken.length >> 1
+          return Effect.zipWith(
+            this.attempt(taken.slice(0, half), since),
+            this.attempt(taken.slice(half), since),
+            (first, second) => [...first, ...second]
+          )
+        }
+        return Effect.sync(() => {
+          for (const { source } of taken) source.fail(cause)
+          return []
+        })
+      })
     )
   }
 

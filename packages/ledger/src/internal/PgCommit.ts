@@ -8,7 +8,7 @@ import { Effect, type Scope } from "effect"
 import { announcementsOf, changesInterrupts, type Commit, interruptOf, missed, type Part, updated } from "./Commit.js"
 import { channel, type Database } from "./Database.js"
 import { encodeAnnouncement } from "./Hub.js"
-import { keptConnection, type PgConnection } from "./PgConnection.js"
+import { keptConnection, type PgConnection, statementDeadline } from "./PgConnection.js"
 import { branchOfRow, type Int, type RawBranch } from "./Rows.js"
 
 const holds = "(part.seen IS NULL OR branch.inbox_head = part.seen)"
@@ -183,8 +183,10 @@ const planning = {
 }
 
 /** Takes a connection of its own for the scope. */
-export const makePgCommit = (db: Database): Effect.Effect<Commit, never, Scope.Scope> =>
-  Effect.map(keptConnection(db, planning), ({ use }): Commit => {
+export const makePgCommit = (db: Database): Effect.Effect<Commit, never, Scope.Scope> => {
+  // A server does not notice that its client is gone while it waits for a lock: it gives up before the client does.
+  const settings = { ...planning, lock_timeout: `${Math.ceil(statementDeadline(db) * 0.8)}` }
+  return Effect.map(keptConnection(db, settings), ({ use }): Commit => {
     const update = (connection: PgConnection, parts: ReadonlyArray<Part>) => {
       const [part] = parts
       if (part !== undefined && parts.length === 1 && isPlain(part)) {
@@ -218,6 +220,7 @@ export const makePgCommit = (db: Database): Effect.Effect<Commit, never, Scope.S
       })
     return { eventually: (parts) => use((connection) => store(connection, parts)) }
   })
+}
 
 const readBranches = (
   connection: PgConnection,

@@ -15,15 +15,28 @@ interface RawClient {
   ): void
   on(event: "notification", listener: (message: { readonly channel: string; readonly payload?: string }) => void): void
   on(event: "error" | "end", listener: () => void): void
+  end(callback: () => void): void
   removeListener(event: string, listener: (...args: never) => void): void
 }
 
 const isRawClient = (value: unknown): value is RawClient =>
-  typeof value === "object" && value !== null && "query" in value && "on" in value && "removeListener" in value
+  typeof value === "object" &&
+  value !== null &&
+  "query" in value &&
+  "on" in value &&
+  "removeListener" in value &&
+  "end" in value
+
+/** Milliseconds that a statement of the writer or the listener may take: at most a third of a worker's lease. */
+export const statementDeadline = ({ patience }: Pick<Database, "patience">): number =>
+  Math.max(1, Math.floor(Math.min(5_000, patience / 2)))
 
 /** A connection of one's own. */
 export interface PgConnection {
-  /** Runs a statement that is prepared once under `name`. */
+  /**
+   * Runs a statement that is prepared once under `name`. One that stays without an answer for too long ends the
+   * connection, and fails as a lost connection does.
+   */
   readonly run: (
     name: string,
     text: string,
@@ -32,6 +45,8 @@ export interface PgConnection {
   readonly onNotification: (
     listener: (channel: string, payload: string) => void
   ) => Effect.Effect<void, never, Scope.Scope>
+  /** Ends it at once: it does not go back to the pool's other users. */
+  readonly end: Effect.Effect<void>
   /** Completes when the connection is gone. */
   readonly gone: Effect.Effect<void>
 }
@@ -45,17 +60,28 @@ export const pgConnection = (db: Database): Effect.Effect<PgConnection, SqlError
     if (!isRawClient(client)) {
       return Effect.fail(new SqlError({ cause: new Error("the SqlClient is not one of @effect/sql-pg") }))
     }
+    // With a statement under way the socket is destroyed, so that nothing waits for a farewell. The pool lets go of it.
+    const end = () => client.end(() => {})
+    // LV: a route that was cut without a word would hold a statement until TCP gives up, a quarter of an hour later.
+    const deadline = statementDeadline(db)
     return Effect.succeed<PgConnection>({
       run: (name, text, values) =>
         Effect.async((resume) => {
-          client.query({ name, text, values }, (error, result) =>
+          const overdue = setTimeout(() => {
+            end()
+            const cause = Object.assign(new Error(`no answer within ${deadline} ms`), { code: "ETIMEDOUT" })
+            resume(Effect.fail(new SqlError({ cause, message: "Failed to execute statement" })))
+          }, deadline)
+          client.query({ name, text, values }, (error, result) => {
+            clearTimeout(overdue)
             resume(
               error !== null && error !== undefined
                 ? Effect.fail(new SqlError({ cause: error, message: "Failed to execute statement" }))
                 : Effect.succeed(result?.rows ?? [])
             )
-          )
+          })
         }),
+      end: Effect.sync(end),
       onNotification: (listener) =>
         Effect.acquireRelease(
           Effect.sync(() => {
@@ -92,12 +118,20 @@ export const keptConnection = (
 > =>
   Effect.gen(function* () {
     let kept: { readonly scope: Scope.CloseableScope; readonly connection: PgConnection } | undefined
-    const drop = Effect.suspend(() => {
+    const giveBack = Effect.suspend(() => {
       const { scope } = kept ?? {}
       kept = undefined
       return scope === undefined ? Effect.void : Scope.close(scope, Exit.void)
     })
-    yield* Effect.addFinalizer(() => drop)
+    /** What failed is not reset, which might wait for it again, but ended. */
+    const drop = Effect.suspend(() => {
+      const { scope, connection } = kept ?? {}
+      kept = undefined
+      return scope === undefined || connection === undefined
+        ? Effect.void
+        : Effect.zipRight(connection.end, Scope.close(scope, Exit.fail("dropped")))
+    })
+    yield* Effect.addFinalizer(() => giveBack)
     const open = Effect.uninterruptible(
       Effect.gen(function* () {
         const scope = yield* Scope.make()
@@ -106,10 +140,14 @@ export const keptConnection = (
         )
         const names = Object.keys(settings)
         const set = names.map((name) => `set_config('${name}', '${settings[name] ?? ""}', false)`)
-        yield* Effect.onError(connection.run("", `SELECT ${set.join(", ")}`, []), () => Scope.close(scope, Exit.void))
+        yield* Effect.onError(connection.run("", `SELECT ${set.join(", ")}`, []), (cause) =>
+          Effect.zipRight(connection.end, Scope.close(scope, Exit.failCause(cause)))
+        )
         // The pool's next user must not find them.
         const reset = Effect.forEach(names, (name) => connection.run("", `RESET ${name}`, []), { discard: true })
-        yield* Scope.addFinalizer(scope, Effect.ignore(reset))
+        yield* Scope.addFinalizerExit(scope, (exit) =>
+          Exit.isSuccess(exit) ? Effect.catchAll(reset, () => connection.end) : Effect.void
+        )
         kept = { scope, connection }
         return connection
       })
