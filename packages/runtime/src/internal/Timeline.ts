@@ -19,6 +19,12 @@ export interface Divergence {
   readonly code: string
 }
 
+/** The step that an effect's key names: `<branch>|<step>|<position>`, and only the branch may contain more bars. */
+const stepOf = (effectKey: string): string => {
+  const end = effectKey.lastIndexOf("|")
+  return effectKey.slice(effectKey.lastIndexOf("|", end - 1) + 1, end)
+}
+
 /** How an entry reads in messages. */
 export const describeEntry = (entry: { readonly kind: string; readonly key: string }): string =>
   entry.key === "" ? entry.kind : `${entry.kind} ${entry.key}`
@@ -30,7 +36,12 @@ export class Timeline {
   private last = true
   private cut = false
 
-  constructor(private entries: ReadonlyArray<Entry>) {}
+  /** Steps that have an outcome in the history: of their effects only firings that an interruption waits for still count. */
+  private readonly ended = new Set<string>()
+
+  constructor(private entries: ReadonlyArray<Entry>) {
+    for (const entry of entries) if (isEvent(entry.kind) && entry.kind.startsWith("step.")) this.ended.add(entry.key)
+  }
 
   /** True while there is an event that was not replayed. */
   get replaying(): boolean {
@@ -38,7 +49,7 @@ export class Timeline {
   }
 
   /**
-   * The next event, the command marks that must follow it, and the host's marks before the event after it.
+   * The next event, and the host's marks before the event after it, less those that say nothing more.
    * A terminal entry is returned like an event: it ends the history.
    */
   advance(): { readonly event: Entry; readonly marks: ReadonlyArray<Entry> } | undefined {
@@ -57,7 +68,14 @@ export class Timeline {
     this.cut = !this.last && this.entries[end]?.branch !== this.entries[end - 1]?.branch
     this.expected = marks.filter((entry) => isCommandMark(entry.kind))
     this.matched = 0
-    return { event, marks }
+    return { event, marks: marks.filter((entry) => !isCommandMark(entry.kind) && !this.isSpent(entry)) }
+  }
+
+  /** True for what a step that ended recorded of its effects: its outcome stands for all of it. */
+  private isSpent(entry: Entry): boolean {
+    if (!entry.kind.startsWith("effect.") || !this.ended.has(stepOf(entry.key))) return false
+    // An operator's settlement counts as a row of the inbox, and a `once` intent as a firing, wherever they stand.
+    return !entry.payload.includes('"inbox":') && !entry.payload.includes('"delivery":"once"')
   }
 
   /**
