@@ -21,8 +21,7 @@ import * as SideEffect from "../SideEffect.js"
 import type { Codec } from "./Codec.js"
 import * as CrashPoint from "./CrashPoint.js"
 import { digest, draft, identity } from "./Payload.js"
-import type { StepRun } from "./StepRun.js"
-import { stopped } from "./StepRun.js"
+import { type Step, stopped } from "./Step.js"
 import type { StepScope } from "./StepScope.js"
 
 /** How often a `keyed` handler that dies is fired again before an operator is asked. */
@@ -35,7 +34,7 @@ export class EffectFiring implements StepScope {
   private unkeyed = 0
   private readonly keys = new Set<string>()
 
-  constructor(private readonly step: StepRun) {}
+  constructor(private readonly step: Step) {}
 
   /** Performs a declared effect at the next position of the body, or at the one that `key` names. */
   readonly perform = (effect: SideEffect.Any, input: unknown, key: string | undefined): Outcome =>
@@ -73,7 +72,7 @@ export class EffectFiring implements StepScope {
       }
       const position = key === undefined ? String(++this.position) : `k:${key}`
       // Codecs of a declared effect fit its values: the call's type said so.
-      const encoded = step.branch.fitting((effect.codecs.input as Codec<unknown>).encode(input))
+      const encoded = step.branch.writer.fitting((effect.codecs.input as Codec<unknown>).encode(input))
       if (Either.isLeft(encoded)) {
         return Effect.die(
           new InvalidValue({ what: `input of side effect ${effect.name} (${step.key})`, issues: encoded.left.issues })
@@ -227,7 +226,7 @@ export class EffectFiring implements StepScope {
     const { branch } = this.step
     return CrashPoint.reach("before-intent", key).pipe(
       Effect.zipRight(this.intent(draft.effectIntended(key, id, input, branch.host.worker, limits))),
-      Effect.flatMap((seq) => this.step.wait<void>((resume) => branch.whenDurable(seq, () => resume()))),
+      Effect.flatMap((seq) => this.step.wait<void>((resume) => branch.writer.whenDurable(seq, () => resume()))),
       Effect.zipRight(CrashPoint.reach("after-intent", key))
     )
   }
@@ -312,7 +311,7 @@ export class EffectFiring implements StepScope {
     const success = effect.codecs.success as Codec<unknown>
     const failure = effect.codecs.error as Codec<unknown>
     const encodeOr = (codec: Codec<unknown>, of: unknown): string => {
-      const text = branch.fitting(codec.encode(of))
+      const text = branch.writer.fitting(codec.encode(of))
       // Thrown inside the transaction: what its Schema refuses is rolled back, so it did not happen.
       if (Either.isLeft(text))
         throw new InvalidValue({ what: `outcome of side effect ${effect.name}`, issues: text.left.issues })
@@ -338,7 +337,7 @@ export class EffectFiring implements StepScope {
       CrashPoint.reach("before-intent", key).pipe(
         Effect.zipRight(
           this.step.wait<Exit.Exit<unknown, unknown> | undefined>((resume) =>
-            branch.transact(
+            branch.writer.transact(
               Effect.provide(Effect.provide(body, handler.context), runtime),
               (exit) =>
                 exit._tag === "Success"
@@ -400,7 +399,7 @@ export class EffectFiring implements StepScope {
     if (Exit.isFailure(exit) && Option.isNone(failure)) return doubt()
     const succeeded = Exit.isSuccess(exit)
     const codec = (succeeded ? effect.codecs.success : effect.codecs.error) as Codec<unknown>
-    const encoded = this.step.branch.fitting(codec.encode(succeeded ? exit.value : Option.getOrUndefined(failure)))
+    const encoded = this.step.branch.writer.fitting(codec.encode(succeeded ? exit.value : Option.getOrUndefined(failure)))
     // What the body sees is what a replay would see; what cannot be read back is refused like what cannot be written.
     const value = Either.flatMap(encoded, codec.decode)
     if (Either.isLeft(encoded) || Either.isLeft(value)) {
@@ -436,7 +435,7 @@ export class EffectFiring implements StepScope {
       }
       return CrashPoint.armed()
         ? this.step
-            .wait<void>((resume) => this.step.branch.whenDurable(seq, () => resume()))
+            .wait<void>((resume) => this.step.branch.writer.whenDurable(seq, () => resume()))
             .pipe(Effect.zipRight(CrashPoint.reach("after-outcome", key)), Effect.zipRight(result))
         : result
     })
@@ -558,7 +557,7 @@ export class EffectFiring implements StepScope {
   }
 
   private mark(entryDraft: EntryDraft, refused: () => boolean): Effect.Effect<number | undefined> {
-    return this.step.wait<number | undefined>((resume) => this.step.branch.mark(entryDraft, resume, refused))
+    return this.step.wait<number | undefined>((resume) => this.step.branch.writer.mark(entryDraft, resume, refused))
   }
 
   private handler(effect: SideEffect.Any): SideEffect.Handler | undefined {

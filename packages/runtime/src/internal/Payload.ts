@@ -125,10 +125,10 @@ export const draft = {
     key,
     payload: `{"name":${quote(name)},"payload":${payload}}`
   }),
-  interruptClosed: (key: string, reason: "withdrawn"): EntryDraft => ({
+  interruptClosed: (key: string): EntryDraft => ({
     kind: "interrupt.closed",
     key,
-    payload: `{"reason":"${reason}"}`
+    payload: `{"reason":"withdrawn"}`
   }),
   interruptAnswered: (
     answer: {

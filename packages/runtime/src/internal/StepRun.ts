@@ -5,17 +5,15 @@
 import { Cause, Context, Effect, Either, Exit, type Fiber, FiberId, Option, Runtime } from "effect"
 import type { Problem } from "../Problem.js"
 import { InvalidValue } from "../RunError.js"
-import type { BranchRun, StepCommand } from "./BranchRun.js"
 import type { Refusal } from "./Codec.js"
+import type { StepCommand } from "./Command.js"
 import { EffectFiring } from "./EffectFiring.js"
 import { HostTimer } from "./HostTimer.js"
 import { draft } from "./Payload.js"
+import { type Step, type StepBranch, stopped } from "./Step.js"
 import { StepScope } from "./StepScope.js"
 
-/** What a body dies of when its step cannot go on; nobody sees it. */
-export const stopped = new Error("the step was stopped by its branch")
-
-export class StepRun {
+export class StepRun implements Step {
   readonly key: string
   /** True while it only waits for its next attempt. */
   resting = false
@@ -29,7 +27,7 @@ export class StepRun {
   private readonly waiters = new Set<(effect: Effect.Effect<never>) => void>()
 
   constructor(
-    readonly branch: BranchRun,
+    readonly branch: StepBranch,
     readonly command: StepCommand
   ) {
     this.key = command.key
@@ -169,7 +167,7 @@ export class StepRun {
     const { node } = command
     if (this.interrupted && (!command.withdrawing || this.branch.recovery.firing(key).length > 0)) return this.stop()
     if (Exit.isSuccess(exit)) {
-      const text = this.branch.fitting(node.codecs.success.encode(exit.value))
+      const text = this.branch.writer.fitting(node.codecs.success.encode(exit.value))
       // Read back before it is written: what the workflow gets live is what a replay gives it (CV).
       const value = Either.flatMap(text, node.codecs.success.decode)
       if (Either.isRight(text) && Either.isRight(value)) {
@@ -194,7 +192,7 @@ export class StepRun {
   private failed(error: unknown): void {
     const { command, key } = this
     const { node } = command
-    const encoded = this.branch.fitting(node.codecs.error.encode(error))
+    const encoded = this.branch.writer.fitting(node.codecs.error.encode(error))
     if (Either.isLeft(encoded)) return this.refused("error", encoded.left)
     const readBack = node.codecs.error.decode(encoded.right)
     if (Either.isLeft(readBack)) return this.refused("error", readBack.left)
@@ -208,7 +206,7 @@ export class StepRun {
       retry.while(error)
     ) {
       const due = Math.ceil(this.branch.host.ledger.unsafeNow() + retry.delay(attempt))
-      this.branch.mark(
+      this.branch.writer.mark(
         draft.stepRetried(key, node.name, attempt, encoded.right, due),
         (seq) => {
           if (seq !== undefined) this.start()

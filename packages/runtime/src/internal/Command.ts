@@ -1,0 +1,40 @@
+/** What a workflow waits for: the commands that it issued and that no event of the history has answered yet. */
+import type { Effect } from "effect"
+import type * as Interrupt from "../Interrupt.js"
+import type * as Node from "../Node.js"
+
+/** A call of a node that waits for its outcome. */
+export interface StepCommand {
+  readonly kind: "step"
+  readonly key: string
+  readonly node: Node.Any
+  readonly input: string
+  readonly inputDigest: string
+  /** Interrupted while an effect was firing: waits for how that ends. */
+  withdrawing: boolean
+  resume: (effect: Effect.Effect<unknown, unknown>) => void
+}
+
+/** An interrupt that waits for its answer. */
+export interface InterruptCommand {
+  readonly kind: "interrupt"
+  readonly key: string
+  readonly interrupt: Interrupt.Any
+  readonly resume: (effect: Effect.Effect<unknown>) => void
+}
+
+/** A durable timer that waits for its time. */
+export interface TimerCommand {
+  readonly kind: "timer"
+  readonly key: string
+  readonly due: number
+  readonly resume: (effect: Effect.Effect<void>) => void
+}
+
+export type Command = StepCommand | InterruptCommand | TimerCommand
+
+/** The command as text: two replays that wait for the same have the same. */
+export const describeCommand = (command: Command): string =>
+  command.kind === "step"
+    ? `step ${command.key} ${command.inputDigest}${command.withdrawing ? " withdrawing" : ""}`
+    : `${command.kind} ${command.key}`
