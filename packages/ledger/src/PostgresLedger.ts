@@ -52,7 +52,8 @@ const ambiguous = new LedgerUnusable({
   reason: "cannot be opened",
   database: "PostgreSQL",
   detail: "its URL is none, or has an @ after the place of the host",
-  advice: "Write postgres://user:password@host:port/database, and percent-encode the special characters of the password: @ is %40, / is %2F, ? is %3F, # is %23"
+  advice:
+    "Write postgres://user:password@host:port/database, and percent-encode the special characters of the password: @ is %40, / is %2F, ? is %3F, # is %23"
 })
 
 /** Host and database of a connection URL, without credentials and parameters. */

@@ -68,37 +68,39 @@ const badInputSuite = <E>(place: string, plane: Layer.Layer<Plane.Plane, E>): vo
       }).pipe(Effect.scoped, Effect.provide(plane))
     )
 
-    it.scopedLive("code that does not fit the history gets stuck once, also with an answer waiting; corrected code goes on", () =>
-      Effect.gen(function* () {
-        const client = yield* Client.Client
-        const ledger = yield* Ledger
-        const Wrong = Workflow.make("asks", { version: "1", success: Schema.Boolean }, () => Other())
-        const { branch } = yield* client.start(Asks, undefined, { run: "r" })
-        const working = <A, E2, R>(workflow: typeof Asks, body: Effect.Effect<A, E2, R>) =>
-          Effect.scoped(
-            Effect.zipRight(Layer.build(Worker.layer({ workflows: [workflow, Counts], poll: "20 millis" })), body)
+    it.scopedLive(
+      "code that does not fit the history gets stuck once, also with an answer waiting; corrected code goes on",
+      () =>
+        Effect.gen(function* () {
+          const client = yield* Client.Client
+          const ledger = yield* Ledger
+          const Wrong = Workflow.make("asks", { version: "1", success: Schema.Boolean }, () => Other())
+          const { branch } = yield* client.start(Asks, undefined, { run: "r" })
+          const working = <A, E2, R>(workflow: typeof Asks, body: Effect.Effect<A, E2, R>) =>
+            Effect.scoped(
+              Effect.zipRight(Layer.build(Worker.layer({ workflows: [workflow, Counts], poll: "20 millis" })), body)
+            )
+          yield* working(Asks, client.awaitStatus(branch, isWaiting))
+          yield* client.resume(Ask, { branch, interrupt: "ask#1", value: true, deliveryId: "d", intent: "retry" })
+          yield* working(
+            Wrong,
+            Effect.gen(function* () {
+              const stuck = yield* client.awaitStatus(branch, ({ status }) => status === "stuck")
+              assert.strictEqual(stuck.problems[0]?._tag, "NonDeterminism")
+              const { epoch } = yield* ledger.branch(branch)
+              // It is not taken up again and again: others run meanwhile, and its epoch stays.
+              for (const run of ["a", "b", "c"]) {
+                yield* client.start(Counts, 1, { run })
+                yield* client.result(Counts, run)
+              }
+              assert.strictEqual((yield* ledger.branch(branch)).epoch, epoch)
+            })
           )
-        yield* working(Asks, client.awaitStatus(branch, isWaiting))
-        yield* client.resume(Ask, { branch, interrupt: "ask#1", value: true, deliveryId: "d", intent: "retry" })
-        yield* working(
-          Wrong,
-          Effect.gen(function* () {
-            const stuck = yield* client.awaitStatus(branch, ({ status }) => status === "stuck")
-            assert.strictEqual(stuck.problems[0]?._tag, "NonDeterminism")
-            const { epoch } = yield* ledger.branch(branch)
-            // It is not taken up again and again: others run meanwhile, and its epoch stays.
-            for (const run of ["a", "b", "c"]) {
-              yield* client.start(Counts, 1, { run })
-              yield* client.result(Counts, run)
-            }
-            assert.strictEqual((yield* ledger.branch(branch)).epoch, epoch)
-          })
-        )
-        yield* working(
-          Asks,
-          Effect.map(client.result(Asks, branch), (answer) => assert.isTrue(answer))
-        )
-      }).pipe(Effect.scoped, Effect.provide(plane))
+          yield* working(
+            Asks,
+            Effect.map(client.result(Asks, branch), (answer) => assert.isTrue(answer))
+          )
+        }).pipe(Effect.scoped, Effect.provide(plane))
     )
 
     it.scopedLive("an answer that names no open interrupt is refused by name and changes nothing (B37)", () =>
@@ -256,8 +258,9 @@ describe("a database that cannot be used", () => {
       const filename = join(yield* folder, "plane.db")
       for (const plane of [Plane.sqlite({ filename }), Plane.postgres({ url: yield* freshPostgres })]) {
         yield* Effect.provide(
-          Effect.flatMap(Ledger, ({ sql }) =>
-            sql`INSERT INTO fermata_migrations (migration_id, name) VALUES (99, ${"future"})`
+          Effect.flatMap(
+            Ledger,
+            ({ sql }) => sql`INSERT INTO fermata_migrations (migration_id, name) VALUES (99, ${"future"})`
           ),
           plane
         )

@@ -242,9 +242,7 @@ describe("the password of a PostgreSQL URL", () => {
       const url = yield* Effect.orDie(Effect.scoped(Effect.map(withUserKept(server.url), (one) => one.href)))
       yield* Effect.gen(function* () {
         const client = yield* Client.Client
-        yield* Layer.build(
-          Worker.layer({ workflows: [Buys], poll: "100 millis" }).pipe(Layer.provide(Handlers))
-        )
+        yield* Layer.build(Worker.layer({ workflows: [Buys], poll: "100 millis" }).pipe(Layer.provide(Handlers)))
         yield* client.start(Buys, card, { run: "r" })
         yield* client.awaitStatus("r", ({ status }) => status === "stuck")
         yield* Effect.promise(server.crash)

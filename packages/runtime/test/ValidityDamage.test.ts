@@ -57,21 +57,20 @@ const keys: Record<Table, ReadonlyArray<(run: string) => Row>> = {
   inbox: [(run) => ({ branch_id: `${run}/main`, pos: 2 })]
 }
 
-const damages: ReadonlyArray<Damage> = [
-  ...(["runs", "journal", "inbox"] as const).flatMap((table) =>
-    keys[table].flatMap((where) => [
-      ...columns[table].map(
-        (column): Damage => ({
-          name: `${table}-${Object.values(where("")).at(-1)}-${column}`,
-          table,
-          where,
-          damaged: (row) => ({ ...row, [column]: flipped(column, row[column]) })
-        })
-      ),
-      { name: `${table}-${Object.values(where("")).at(-1)}-missing`, table, where, damaged: () => undefined }
-    ])
-  )
-]
+const damages = (["runs", "journal", "inbox"] as const).flatMap((table) =>
+  keys[table].flatMap((where): ReadonlyArray<Damage> => {
+    const row = `${table}-${String(Object.values(where("")).at(-1))}`
+    return [
+      ...columns[table].map((column) => ({
+        name: `${row}-${column}`,
+        table,
+        where,
+        damaged: (stored: Row) => ({ ...stored, [column]: flipped(column, stored[column]) })
+      })),
+      { name: `${row}-missing`, table, where, damaged: () => undefined }
+    ]
+  })
+)
 
 const keyColumns = { runs: ["run_id"], journal: ["branch_id", "seq"], inbox: ["branch_id", "pos"] } as const
 

@@ -135,7 +135,10 @@ const flawedProbe = (index: number, { schema, value }: Flawed) => {
   const Decide = Interrupt.make("decide", { answer: schema })
   const Refuses = Workflow.make(
     `refuses-${index}`,
-    { version: "1", success: Schema.Struct({ refusals: Schema.Array(Schema.Tuple(Schema.String, Schema.String)), answer: schema }) },
+    {
+      version: "1",
+      success: Schema.Struct({ refusals: Schema.Array(Schema.Tuple(Schema.String, Schema.String)), answer: schema })
+    },
     () =>
       Effect.gen(function* () {
         const refusals: Array<readonly [string, string]> = [
@@ -389,4 +392,3 @@ export const validitySuite = <E>(place: string, plane: Layer.Layer<Ledger | Clie
     it.effect("that were refused left nothing that does not verify", () => verified)
   })
 }
-

@@ -32,13 +32,13 @@ const sound = <A, I>(name: string, schema: Schema.Schema<A, I>, value: A): Sound
   value
 })
 
-const flawed = <A, I>(
-  name: string,
-  schema: Schema.Schema<A, I>,
-  path: string,
-  value: unknown,
-  good: A
-): Flawed => ({ name, schema: erased(schema), path, value, good })
+const flawed = <A, I>(name: string, schema: Schema.Schema<A, I>, path: string, value: unknown, good: A): Flawed => ({
+  name,
+  schema: erased(schema),
+  path,
+  value,
+  good
+})
 
 class Point extends Schema.Class<Point>("Point")({ x: Schema.Number, label: Schema.String }) {}
 class Declined extends Schema.TaggedError<Declined>()("Declined", { cents: Schema.Number }) {}
@@ -110,7 +110,11 @@ export const soundValues: ReadonlyArray<Sound> = [
   sound("one object used twice", anything, { a: shared, b: [shared, shared] }),
   sound("a recursive Schema", Tree, { label: "a", children: [{ label: "b", children: [] }] }),
   sound("500 levels", anything, nested(500)),
-  sound("100,000 values", anything, Array.from({ length: 100_000 }, (_, i) => i % 7)),
+  sound(
+    "100,000 values",
+    anything,
+    Array.from({ length: 100_000 }, (_, i) => i % 7)
+  ),
   sound("a text of 1 MB", Schema.String, "é\u0000x".repeat(30_000) + "x".repeat(900_000))
 ]
 
@@ -156,9 +160,15 @@ export const flawedValues: ReadonlyArray<Flawed> = [
   flawed("null for a struct", Cents, "$", null, fine),
   flawed("a text for a struct", Cents, "$", canary, fine),
   flawed("a bigint for a number", Cents, "$.cents", { cents: 1n }, fine),
-  flawed("a flaw deep inside", Schema.Struct({ a: Schema.Array(Cents) }), "$.a[1].cents", { a: [fine, { cents: canary }] }, {
-    a: []
-  }),
+  flawed(
+    "a flaw deep inside",
+    Schema.Struct({ a: Schema.Array(Cents) }),
+    "$.a[1].cents",
+    { a: [fine, { cents: canary }] },
+    {
+      a: []
+    }
+  ),
   flawed("no member of a union", Schema.Union(Cents, Schema.Boolean), "$", { cents: canary }, true),
   flawed("another literal", Schema.Literal("yes", "no"), "$", canary, "yes"),
   flawed("NaN where finite is declared", Schema.Struct({ cents: Schema.Finite }), "$.cents", { cents: NaN }, fine),
@@ -188,7 +198,13 @@ export const flawedValues: ReadonlyArray<Flawed> = [
     {}
   ),
   flawed("a sparse array", anything, "$[1]", sparse, "fine"),
-  flawed("a sparse array of optional numbers", Schema.Array(Schema.UndefinedOr(Schema.Number)), "$[1]", sparseNumbers, []),
+  flawed(
+    "a sparse array of optional numbers",
+    Schema.Array(Schema.UndefinedOr(Schema.Number)),
+    "$[1]",
+    sparseNumbers,
+    []
+  ),
   flawed("a named property of an array", anything, "$.label", Object.assign([1], { label: canary }), "fine"),
   flawed("10,000 levels", anything, "$", nested(10_000), "fine"),
   flawed("a text of 5 MB", Schema.String, "$", canary + "x".repeat(5_000_000), "fine"),

@@ -20,7 +20,15 @@ import { accept, lockAndFind, persistProblems, runIdOf } from "./Acceptance.js"
 import { lockBranch, runState } from "./BranchRows.js"
 import type { Database } from "./Database.js"
 import { answerKey, gateFacts, verifyInboxRow } from "./Gate.js"
-import { inboxOfRow, type Int, interruptOfRow, isOver, type RawBranch, type RawInbox, type RawInterrupt } from "./Rows.js"
+import {
+  inboxOfRow,
+  type Int,
+  interruptOfRow,
+  isOver,
+  type RawBranch,
+  type RawInbox,
+  type RawInterrupt
+} from "./Rows.js"
 
 /** The longest reason of a cancellation; what is longer is cut, so that a cancellation always fits. */
 const maxReason = 1024
