@@ -8,6 +8,8 @@ export interface SilentLine {
   readonly silence: Effect.Effect<void>
   /** What was sent meanwhile arrives. */
   readonly restore: Effect.Effect<void>
+  /** What is connected now stays silent for good, as on a route that is gone; new connections come about. */
+  readonly lose: Effect.Effect<void>
 }
 
 /** A line to the server of the URL; gone when the scope closes. */
@@ -15,6 +17,7 @@ export const make = (url: string): Effect.Effect<SilentLine, never, Scope.Scope>
   Effect.gen(function* () {
     const target = new URL(url)
     const sockets = new Set<Socket>()
+    const lost = new Set<Socket>()
     let silent = false
     const join = (from: Socket, to: Socket) => {
       sockets.add(from)
@@ -23,6 +26,7 @@ export const make = (url: string): Effect.Effect<SilentLine, never, Scope.Scope>
       from.on("error", () => to.destroy())
       from.on("close", () => {
         sockets.delete(from)
+        lost.delete(from)
         to.destroy()
       })
     }
@@ -37,7 +41,7 @@ export const make = (url: string): Effect.Effect<SilentLine, never, Scope.Scope>
       (server) =>
         Effect.sync(() => {
           server.close()
-          for (const socket of sockets) socket.destroy()
+          for (const socket of [...sockets, ...lost]) socket.destroy()
         })
     )
     const address = server.address()
@@ -53,6 +57,13 @@ export const make = (url: string): Effect.Effect<SilentLine, never, Scope.Scope>
       restore: Effect.sync(() => {
         silent = false
         for (const socket of sockets) socket.resume()
+      }),
+      lose: Effect.sync(() => {
+        for (const socket of sockets) {
+          socket.pause()
+          lost.add(socket)
+        }
+        sockets.clear()
       })
     }
   })

@@ -45,6 +45,54 @@ export const journalSuite = (place: Place): void => {
   )
 
   it.live(
+    "a row that the database does not take costs its own branch at once, and no other branch anything",
+    withBench(({ ledgers: [ledger], owner }) =>
+      Effect.gen(function* () {
+        const owned = yield* Effect.replicateEffect(
+          Effect.suspend(() => owner.started()),
+          5
+        )
+        const poisoned = owned[2]?.journal
+        if (poisoned === undefined) return yield* Effect.dieMessage("not owned")
+        // Something stands already where the branch's next entry belongs.
+        yield* ledger.sql`INSERT INTO fermata_journal (branch_id, seq, kind, key, payload, epoch, at, digest)
+          VALUES (${poisoned.branch}, 2, 'timer.fired', 'x', '{}', 0, 0, 'x')`
+        const since = performance.now()
+        const outcomes = yield* Effect.forEach(
+          owned,
+          ({ journal }) =>
+            Effect.async<string>((resume) => {
+              journal.append(stepDone("s#0"))
+              journal.onDurable(journal.head, (lost) =>
+                resume(Effect.succeed(lost === undefined ? "stored" : `${lost._tag} ${"reason" in lost ? lost.reason : ""}`))
+              )
+            }),
+          { concurrency: "unbounded" }
+        )
+        expect(outcomes).toEqual(["stored", "stored", "LedgerUnavailable failed", "stored", "stored"])
+        // No patience was had with it: trying again would not help.
+        expect(performance.now() - since).toBeLessThan(3_000)
+      })
+    )
+  )
+
+  it.live(
+    "times between milliseconds, or beyond all integers, are stored as whole ones that are not too early",
+    withBench(({ ledgers: [ledger], owner }) =>
+      Effect.gen(function* () {
+        const { journal } = yield* owner.started()
+        const soon = ledger.unsafeNow() + 1000.25
+        expect(journal.append(stepDone("s#0"), soon).at).toBe(Math.ceil(soon))
+        yield* journal.release({ _tag: "Waiting", wakeAt: 1e20 }, { inboxSeen: 0 })
+        expect(yield* ledger.branch(journal.branch)).toMatchObject({
+          status: "waiting",
+          readyAt: Number.MAX_SAFE_INTEGER
+        })
+      })
+    )
+  )
+
+  it.live(
     "time never goes back within a branch, and an entry is not before the time it asks for",
     withBench(({ ledgers: [ledger], owner }) =>
       Effect.gen(function* () {

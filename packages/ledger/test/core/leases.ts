@@ -273,6 +273,32 @@ export const leaseSuite = (place: Place): void => {
   }
 
   it.live(
+    "rows of workers that ended a week ago are forgotten, and their fate is unknown",
+    withBench(({ ledgers: [ledger] }) =>
+      Effect.gen(function* () {
+        const week = 7 * 86_400_000
+        const ended = (state: string, ago: number) =>
+          Effect.gen(function* () {
+            const { worker } = yield* Effect.scoped(ledger.register(blind))
+            yield* ledger.sql`UPDATE fermata_workers SET state = ${state}, lease_until = ${ledger.unsafeNow() - ago}
+              WHERE worker_id = ${worker}`
+            return worker
+          })
+        const rows = (worker: string) => ledger.sql`SELECT 1 FROM fermata_workers WHERE worker_id = ${worker}`
+        const [left, dead] = [yield* ended("left", week + 1e6), yield* ended("dead", week - 1e6)]
+        const late = yield* ended("dead", week + 1e6)
+        yield* ledger.register(blind)
+        for (const worker of [left, late]) {
+          expect(yield* rows(worker)).toEqual([])
+          expect(yield* ledger.fate(worker)).toBe("unknown")
+        }
+        expect(yield* rows(dead)).toHaveLength(1)
+        expect(yield* ledger.fate(dead)).toBe("dead")
+      })
+    )
+  )
+
+  it.live(
     "a run that does not verify is set aside as stuck, and does not keep a worker from the others",
     withBench(({ ledgers: [ledger] }) =>
       Effect.gen(function* () {

@@ -11,7 +11,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { missed, type Part } from "../../src/internal/Commit.js"
 import { failureKind } from "../../src/internal/SqlFailure.js"
-import { anyRun, completed, makeOwner, startRun, stepDone } from "../outside/Owner.js"
+import { anyRun, completed, happened, intended, makeOwner, opened, refused, startRun, stepDone } from "../outside/Owner.js"
 import { openLedger } from "../outside/Place.js"
 
 const folder = Effect.acquireRelease(
@@ -290,7 +290,42 @@ describe("a lost reply", () => {
   )
 })
 
+describe("what may not wait for company", () => {
+  it.scopedLive("outcomes of what happened outside, and questions, are stored although nobody waits for them", () =>
+    Effect.gen(function* () {
+      const ledger = yield* openLedger(layerSqlite({ filename: ":memory:" }))
+      const { journal } = yield* (yield* makeOwner(ledger)).started()
+      const urgent = [happened("pay", "s#0"), happened("pay", "s#0", "keyed"), refused("pay", "s#0"), opened("ask#0")]
+      for (const draft of urgent) {
+        journal.append(intended("pay", "s#0"))
+        journal.append(draft)
+        yield* turns(2)
+        expect(journal.durable).toBe(journal.head)
+      }
+    })
+  )
+})
+
 describe("time", () => {
+  it.scopedLive("a clock that stands between two milliseconds gives whole ones", () =>
+    Effect.gen(function* () {
+      const host = Clock.make()
+      const clock: Clock.Clock = {
+        [Clock.ClockTypeId]: Clock.ClockTypeId,
+        unsafeCurrentTimeMillis: () => 1000.5,
+        unsafeCurrentTimeNanos: () => 1_000_500_000n,
+        currentTimeMillis: Effect.succeed(1000.5),
+        currentTimeNanos: Effect.succeed(1_000_500_000n),
+        sleep: (time) => host.sleep(time)
+      }
+      const ledger = yield* Effect.withClock(openLedger(layerSqlite({ filename: ":memory:" })), clock)
+      const { journal, write } = yield* (yield* makeOwner(ledger)).started()
+      yield* write(stepDone("a"))
+      const { entries } = yield* ledger.history(journal.branch)
+      expect(entries.map(({ at }) => at)).toEqual([1000, 1000])
+    })
+  )
+
   it.scoped("on SQLite the ledger's time is the Clock's: three days pass at once for a waiting branch", () =>
     Effect.gen(function* () {
       const ledger = yield* openLedger(layerSqlite({ filename: ":memory:" }))

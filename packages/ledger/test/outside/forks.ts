@@ -9,6 +9,7 @@ import {
   anyRun,
   branchId,
   cancelled,
+  closed,
   completed,
   delivery,
   failed,
@@ -218,6 +219,34 @@ export const forkSuite = (place: Place): void => {
         })
         const pending = yield* ledger.pendingInterrupts()
         expect(pending.filter(({ branch: on }) => on === child || on === branch)).toEqual([])
+        yield* sound(ledger)
+      })
+    )
+  )
+
+  it.live(
+    "a question that its own activation withdrew, or that the run ended with, cannot be forked; one withdrawn later can",
+    onBench(({ owner }) =>
+      Effect.gen(function* () {
+        const { ledger } = owner
+        const owned = yield* owner.started()
+        const { branch } = owned.journal
+        yield* owned.write(
+          opened("approve#1"),
+          opened("approve#2"),
+          closed("approve#1"),
+          stepDone("step#3"),
+          closed("approve#2"),
+          opened("approve#4")
+        )
+        const refusal = yield* Effect.flip(ledger.fork(request(branch, "f", atInterrupt("approve#1", 1))))
+        expect(refusal).toMatchObject({ _tag: "InterruptClosed", interrupt: "approve#1" })
+        expect(yield* ledger.fork(request(branch, "g", atInterrupt("approve#2", 1)))).toMatchObject({ created: true })
+        expect(yield* ledger.fork(request(branch, "h", atInterrupt("approve#4", 1)))).toMatchObject({ created: true })
+        yield* owned.write(completed)
+        expect(yield* Effect.flip(ledger.fork(request(branch, "i", atInterrupt("approve#4", 1))))).toMatchObject({
+          _tag: "InterruptClosed"
+        })
         yield* sound(ledger)
       })
     )
