@@ -43,10 +43,8 @@ const ending = (site: Killing.Site, scenario: Killing.Scenario) =>
     return { ...(yield* Killing.sight(site, scenario)), booked: rows.length, outcome } satisfies Ending
   })
 
-type Killed = Effect.Effect.Success<ReturnType<typeof Killing.killAt>>
-
 /** Finishes what was killed in one new process, and gives all that is wrong, by the point of the kill. */
-const judged = (site: Killing.Site, kills: ReadonlyArray<Killed>) =>
+const judged = (site: Killing.Site, kills: ReadonlyArray<Killing.Kill>) =>
   Effect.gen(function* () {
     const results = yield* Killing.finish(
       site,
@@ -68,8 +66,33 @@ const wrong = (judgements: ReadonlyArray<{ readonly point: string; readonly wron
 /** The windows of an effect's firing, where the history does not say what happened outside. */
 const inDoubt = (step: string, effect: string, position: number) =>
   ["after-intent", "before-handler", "after-handler"]
-    .map((window) => `${window}:${step}|${position}#1`)
-    .concat(`entered:${effect}#1`, `fired:${effect}#1`)
+    .map((window) => `${window}:${step}|${position}`)
+    .concat(`entered:${effect}`, `fired:${effect}`)
+
+/**
+ * Kills a scenario at each of the points. At a window of a firing a scenario can wait for the others, so that one
+ * SIGKILL falls on many runs, each in a window of its own; at a commit, and in a transaction, the process stands still.
+ */
+const killEverywhere = (
+  site: Killing.Site,
+  points: ReadonlyArray<string>,
+  scenarioOf: (index: number) => Killing.Scenario
+) =>
+  Effect.gen(function* () {
+    const all = points.map((point, index) => ({ point, scenario: scenarioOf(index) }))
+    const alone = ({ point }: { readonly point: string }) =>
+      point.includes("-commit#") || point.includes(Sweep.Book.name)
+    const together = yield* Killing.killTogether(
+      site,
+      all.filter((one) => !alone(one)).map(({ point, scenario }) => ({ scenario, point: point.replace(/#1$/, "") }))
+    )
+    const one = yield* Effect.forEach(
+      all.filter(alone),
+      ({ point, scenario }) => Killing.killAt(site, scenario, point),
+      { concurrency }
+    )
+    return [...together, ...one]
+  })
 
 describe.each(PlaneAddress.databases)("a run on %s", (database) => {
   it.scopedLive(
@@ -82,11 +105,7 @@ describe.each(PlaneAddress.databases)("a run on %s", (database) => {
             for (const firing of ["reserve#1|1", "pay#1|1", "notify#1|1", "notify#1|2"])
               expect(points).toContain(`${window}:${firing}#1`)
           }
-          const kills = yield* Effect.forEach(
-            points,
-            (point, index) => Killing.killAt(site, Killing.scenario(`at-${index}`), point),
-            { concurrency }
-          )
+          const kills = yield* killEverywhere(site, points, (index) => Killing.scenario(`at-${index}`))
           // Which outcomes share a commit depends on the disk: a run may have a few commits less than the recorded one.
           const missed = kills.filter(({ reached }) => !reached).map(({ point }) => point)
           expect(missed.filter((point) => !point.includes("-commit#"))).toEqual([])
@@ -105,12 +124,10 @@ describe.each(PlaneAddress.databases)("a run on %s", (database) => {
       onSite(database, (site) =>
         Effect.gen(function* () {
           const points = [...inDoubt("pay#1", Sweep.Pay.name, 1), ...inDoubt("notify#1", Sweep.Seal.name, 2)]
-          const kills = yield* Effect.forEach(
-            points,
-            (point, index) => Killing.killAt(site, Killing.scenario(`silent-${index}`, true), point),
-            { concurrency }
+          const kills = yield* Killing.killTogether(
+            site,
+            points.map((point, index) => ({ point, scenario: Killing.scenario(`silent-${index}`, true) }))
           )
-          expect(kills.filter(({ reached }) => !reached).map(({ point }) => point)).toEqual([])
           const judgements = yield* judged(site, kills)
           expect(wrong(judgements)).toEqual([])
           expect(judgements.filter(({ stuck }) => stuck !== 1)).toEqual([])
@@ -127,14 +144,13 @@ describe.each(PlaneAddress.databases)("a run on %s", (database) => {
           // Enough scenarios for the points of a recovery, which are about those of half a run.
           const scenarios = Array.from({ length: 80 }, (_, n) => Killing.scenario(`twice-${n}`))
           const recorded = Killing.scenario("recovered")
-          yield* Killing.killTogether(site, [recorded, ...scenarios], Sweep.Pay.name)
+          yield* Killing.killTogether(
+            site,
+            [recorded, ...scenarios].map((scenario) => ({ scenario, point: `fired:${Sweep.Pay.name}` }))
+          )
           const points = yield* Killing.record(site, recorded)
           expect(points.length).toBeLessThanOrEqual(scenarios.length)
-          const kills = yield* Effect.forEach(
-            scenarios.slice(0, points.length),
-            (scenario, index) => Killing.killAt(site, scenario, points[index] ?? ""),
-            { concurrency }
-          )
+          const kills = yield* killEverywhere(site, points, (index) => scenarios[index] ?? recorded)
           const judgements = yield* judged(site, kills)
           expect(wrong(judgements)).toEqual([])
         })

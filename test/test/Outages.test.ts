@@ -162,7 +162,7 @@ for (const { database, outage } of [
   { database: "a SQLite file that is locked", outage: lockedSqlite },
   { database: "a PostgreSQL server that is stopped and started", outage: stoppedPostgres }
 ]) {
-  describe(database, () => {
+  describe(`${database}`, () => {
     it.scopedLive(
       "delays the recovery of 50 runs for 2 seconds and loses none (B51)",
       () =>

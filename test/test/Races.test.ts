@@ -6,7 +6,7 @@ import * as Race from "@fermata/test/processes/Race"
 import { type Heat, Verdict } from "@fermata/test/race/Answers"
 import { Act, Gate, Mail } from "@fermata/test/race/Gate"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Schema } from "effect"
+import { Effect, Ref, Schema } from "effect"
 import { join } from "node:path"
 
 const repetitions = 20
@@ -29,56 +29,61 @@ const arena = (database: (typeof PlaneAddress.databases)[number], racers: number
       racers,
       { concurrency: 4 }
     )
-    return { plane, log, gatekeeper, processes, race }
+    return { plane, log, gatekeeper, processes, race, starts: yield* Ref.make(0) }
   })
 
 type Arena = Effect.Effect.Success<ReturnType<typeof arena>>
 
-/** Lets the first processes give their answers at the same moment; the others start, too, and have none to give. */
-const verdictsOf = ({ processes, race }: Arena, branch: string, answers: ReadonlyArray<Heat["answers"]>) =>
+/** Lets the first processes give their answers at the same moment; the others sit this one out. */
+const verdictsOf = ({ processes, race, starts }: Arena, branch: string, answers: ReadonlyArray<Heat["answers"]>) =>
   Effect.gen(function* () {
-    yield* Effect.forEach(processes, (racer, index) =>
-      racer.send({ branch, answers: answers[index] ?? [] } satisfies Heat)
+    const start = yield* Ref.getAndUpdate(starts, (n) => n + 1)
+    const racing = processes.slice(0, answers.length)
+    yield* Effect.forEach(racing, (racer, index) =>
+      racer.send({ start, branch, answers: answers[index] ?? [] } satisfies Heat)
     )
-    yield* race.start(processes)
-    const verdicts = yield* Effect.forEach(processes, (racer) => racer.receive(Schema.Array(Verdict)), {
+    yield* race.start(racing)
+    const verdicts = yield* Effect.forEach(racing, (racer) => racer.receive(Schema.Array(Verdict)), {
       concurrency: "unbounded"
     })
     return verdicts.flat()
   })
 
+/** Starts runs, and waits until each has asked. */
+const ask = (runs: ReadonlyArray<string>) =>
+  Effect.forEach(
+    runs,
+    (run) =>
+      Effect.gen(function* () {
+        const client = yield* Client.Client
+        const { branch } = yield* client.start(Gate, run, { run })
+        yield* client.awaitStatus(branch, ({ waitingFor }) => waitingFor.some(({ _tag }) => _tag === "Answer"))
+      }),
+    { concurrency: "unbounded", discard: true }
+  )
+
 /**
- * One heat: each of the processes gives its answers at the same moment. The gated node is held until all verdicts are in, so that
- * whatever it did, the claim came first.
+ * One heat: each of the processes gives its answers at the same moment. The gated node is held until all verdicts are
+ * in, so that whatever it did, the claim came first.
  */
-const heat = (
-  here: Arena,
-  run: string,
-  answers: ReadonlyArray<Heat["answers"]>
-): Effect.Effect<{ readonly verdicts: ReadonlyArray<Verdict>; readonly result: string }, unknown, Client.Client> =>
+const heat = (here: Arena, run: string, answers: ReadonlyArray<Heat["answers"]>) =>
   Effect.gen(function* () {
     const { gatekeeper, log } = here
     const client = yield* Client.Client
-    const { branch } = yield* client.start(Gate, run, { run })
-    yield* client.awaitStatus(branch, ({ waitingFor }) => waitingFor.some(({ _tag }) => _tag === "Answer"))
-    const verdicts = yield* verdictsOf(here, branch, answers)
+    const verdicts = yield* verdictsOf(here, `${run}/main`, answers)
     const gate = yield* gatekeeper.stopped("gate")
     // The node has started: the claim must be durable, and nothing has happened yet.
     expect(yield* client.pendingInterrupts({ run })).toEqual([])
     expect(firings(log, run, Act.name)).toEqual([])
     yield* gatekeeper.release(gate)
-    return { verdicts, result: yield* client.result(Gate, run) }
+    return { run, verdicts }
   })
 
 const firings = (log: EffectLog.EffectLog, run: string, effect: string) =>
   log.rows().filter((row) => row.effect === effect && row.at.startsWith(`${run}/main|`))
 
 /** CO, judged from the verdicts, the result and the log. */
-const expectOneWinner = (
-  { log }: Arena,
-  run: string,
-  { result, verdicts }: Effect.Effect.Success<ReturnType<typeof heat>>
-) => {
+const expectOneWinner = ({ log }: Arena, run: string, verdicts: ReadonlyArray<Verdict>, result: string) => {
   const accepted = verdicts.filter(({ verdict }) => verdict === "Accepted")
   expect(accepted.length, `${run}: ${JSON.stringify(verdicts)}`).toBe(1)
   const winner = accepted[0]
@@ -102,15 +107,16 @@ describe.each(PlaneAddress.databases)("an interrupt on %s", (database) => {
       Effect.gen(function* () {
         const here = yield* arena(database, 16)
         yield* Effect.gen(function* () {
+          const client = yield* Client.Client
           for (const k of [2, 4, 8, 16]) {
             for (const values of ["equal", "different"]) {
-              for (let repetition = 1; repetition <= repetitions; repetition++) {
-                const run = `${values}-${k}-${repetition}`
-                const answers = Array.from({ length: k }, (_, n) => [
-                  { value: values === "equal" ? "yes" : `answer ${n}`, deliveryId: `delivery ${n}` }
-                ])
-                expectOneWinner(here, run, yield* heat(here, run, answers))
-              }
+              const runs = Array.from({ length: repetitions }, (_, n) => `${values}-${k}-${n}`)
+              const answers = Array.from({ length: k }, (_, n) => [
+                { value: values === "equal" ? "yes" : `answer ${n}`, deliveryId: `delivery ${n}` }
+              ])
+              yield* ask(runs)
+              for (const { run, verdicts } of yield* Effect.forEach(runs, (run) => heat(here, run, answers)))
+                expectOneWinner(here, run, verdicts, yield* client.result(Gate, run))
             }
           }
         }).pipe(Effect.provide(PlaneAddress.layer(here.plane)))
@@ -124,13 +130,15 @@ describe.each(PlaneAddress.databases)("an interrupt on %s", (database) => {
       Effect.gen(function* () {
         const here = yield* arena(database, 2)
         yield* Effect.gen(function* () {
+          const client = yield* Client.Client
           const run = "double-click"
           const answers = [0, 1].map((process) =>
             Array.from({ length: 10 }, (_, n) => ({ value: `${process}-${n}`, deliveryId: `request ${process}-${n}` }))
           )
-          const outcome = yield* heat(here, run, answers)
-          const winner = expectOneWinner(here, run, outcome)
-          expect(outcome.verdicts.length).toBe(20)
+          yield* ask([run])
+          const { verdicts } = yield* heat(here, run, answers)
+          const winner = expectOneWinner(here, run, verdicts, yield* client.result(Gate, run))
+          expect(verdicts.length).toBe(20)
           // A webhook that is delivered again after all is over.
           const [receipt] = yield* verdictsOf(here, `${run}/main`, [
             [{ value: winner?.value ?? "", deliveryId: winner?.deliveryId ?? "" }]

@@ -20,6 +20,15 @@ export interface Scenario {
   readonly order: Order
 }
 
+/** A process that was killed when one of its scenarios was at the point, and what could be seen then. */
+export interface Kill {
+  readonly scenario: Scenario
+  readonly point: string
+  /** False if the scenario ended without coming there. */
+  readonly reached: boolean
+  readonly killed: Sight
+}
+
 /** What a course says of each of its runs at its end; `stuck` counts how often it was. */
 export const Results = Schema.Array(Schema.Struct({ run: Schema.String, status: Schema.String, stuck: Schema.Number }))
 
@@ -50,18 +59,28 @@ export const killAt = (site: Site, one: Scenario, point: string) =>
       const child = yield* course(site, [one], { stopAt: [point] })
       const reached = yield* Effect.raceFirst(Effect.as(child.stopped(), true), Effect.as(child.success, false))
       yield* child.kill
-      return { scenario: one, point, reached, killed: yield* sight(site, one) }
+      return { scenario: one, point, reached, killed: yield* sight(site, one) } satisfies Kill
     })
   )
 
-/** Kills one process in which all the scenarios' firings of the effect have happened, and none is recorded. */
-export const killTogether = (site: Site, scenarios: ReadonlyArray<Scenario>, effect: string) =>
+/** Kills one process in which each scenario waits at a point of its own. */
+export const killTogether = (
+  site: Site,
+  scenarios: ReadonlyArray<{ readonly scenario: Scenario; readonly point: string }>
+) =>
   Effect.scoped(
     Effect.gen(function* () {
-      const point = `happened:${effect}`
-      const child = yield* course(site, scenarios, { stopAt: [point] })
-      yield* Effect.forEach(scenarios, () => child.stopped(point), { discard: true })
+      const waiting = scenarios.map(({ scenario: { order } }) => `waiting:${order.run}`)
+      const child = yield* course(
+        site,
+        scenarios.map(({ point, scenario }) => ({ ...scenario, waitAt: point })),
+        { stopAt: waiting }
+      )
+      yield* Effect.forEach(waiting, (point) => child.stopped(point), { discard: true })
       yield* child.kill
+      return yield* Effect.forEach(scenarios, ({ point, scenario }) =>
+        Effect.map(sight(site, scenario), (killed): Kill => ({ scenario, point, reached: true, killed }))
+      )
     })
   )
 

@@ -7,7 +7,7 @@ import { SqlClient } from "@effect/sql/SqlClient"
 import { Effect, Layer, Schema } from "effect"
 import { createHash, randomUUID } from "node:crypto"
 import type { EffectLog } from "../EffectLog.js"
-import { hold, pass } from "../processes/Inside.js"
+import { pass } from "../processes/Inside.js"
 
 /** `silent`: the receiver answers no questions, so that a `once` effect in doubt needs an operator. */
 export const Order = Schema.Struct({ run: Schema.String, account: Schema.String, silent: Schema.Boolean })
@@ -63,11 +63,14 @@ export const Approval = Interrupt.make("approval", { payload: Quoted, answer: Sc
 /** The table of the plane's own database that the transactional effect writes to; the run is not unique in it. */
 export const bookTable = "CREATE TABLE sweep_book (run TEXT NOT NULL, receipt TEXT NOT NULL)"
 
+/** Says that a run has reached a point, and waits there for as long as the test wants. */
+export type Reach = (run: string, point: string) => Promise<void>
+
 /**
  * The workflow in a version of its own, and its handlers. The version is the scenario: a worker claims the versions
  * that it knows, so scenarios share a database without meeting.
  */
-export const make = (log: EffectLog) => {
+export const make = (log: EffectLog, reach: Reach = () => Promise.resolve()) => {
   // Raw code in a body, on purpose: it says how often the body ran.
   const ran = (order: Order, node: string) =>
     Effect.sync(() => void log.write({ at: order.run, effect: "body", idempotencyKey: node, inputDigest: "" }))
@@ -111,17 +114,13 @@ export const make = (log: EffectLog) => {
       })
     )
 
-  /**
-   * The receiver's side of a firing: the process may be killed just before it happens and just after, or wait there, at
-   * `happened`, for other runs to come as far.
-   */
-  const happen = <A>(name: string, firing: SideEffect.Firing, input: unknown, value: A) =>
+  /** The receiver's side of a firing: the process may be killed just before it happens and just after. */
+  const happen = <A>(name: string, firing: SideEffect.Firing, order: Order, input: unknown, value: A) =>
     Effect.promise(async () => {
-      pass(`entered:${name}`)
+      await reach(order.run, `entered:${name}`)
       const inputDigest = createHash("sha256").update(JSON.stringify(input)).digest("base64url")
       const written = log.write({ at: firing.key, effect: name, idempotencyKey: firing.idempotencyKey, inputDigest })
-      pass(`fired:${name}`)
-      await hold(`happened:${name}`)
+      await reach(order.run, `fired:${name}`)
       if (written === "refused") throw new Error(`${firing.key} was ruled never to happen`)
       return value
     })
@@ -137,14 +136,16 @@ export const make = (log: EffectLog) => {
 
   const handlers = Layer.mergeAll(
     // What these two read changes from one look to the next, so that a second look after a record would show.
-    Quote.toLayer((order, firing) => happen(Quote.name, firing, order, randomUUID())),
-    Assess.toLayer((quoted, firing) => happen(Assess.name, firing, quoted, randomUUID())),
-    Reserve.toLayer((quoted, firing) => happen(Reserve.name, firing, quoted, receiptOf.reserve(quoted.price))),
-    Mail.toLayer((paid, firing) => happen(Mail.name, firing, paid, "sent")),
-    Pay.toLayer((payment, firing) => happen(Pay.name, firing, payment, paidAs(payment)), {
+    Quote.toLayer((order, firing) => happen(Quote.name, firing, order, order, randomUUID())),
+    Assess.toLayer((quoted, firing) => happen(Assess.name, firing, quoted.order, quoted, randomUUID())),
+    Reserve.toLayer((quoted, firing) =>
+      happen(Reserve.name, firing, quoted.order, quoted, receiptOf.reserve(quoted.price))
+    ),
+    Mail.toLayer((paid, firing) => happen(Mail.name, firing, paid.order, paid, "sent")),
+    Pay.toLayer((payment, firing) => happen(Pay.name, firing, payment.order, payment, paidAs(payment)), {
       reconcile: (firing, payment) => ask(firing, payment.order, paidAs(payment))
     }),
-    Seal.toLayer((paid, firing) => happen(Seal.name, firing, paid, receiptOf.seal(paid.receipt)), {
+    Seal.toLayer((paid, firing) => happen(Seal.name, firing, paid.order, paid, receiptOf.seal(paid.receipt)), {
       reconcile: (firing, paid) => ask(firing, paid.order, receiptOf.seal(paid.receipt))
     }),
     Book.toLayer((paid) =>

@@ -8,25 +8,34 @@ import { Effect, Layer, Schema } from "effect"
 import * as CommitPoints from "../CommitPoints.js"
 import * as EffectLog from "../EffectLog.js"
 import * as PlaneAddress from "../PlaneAddress.js"
-import { input, pass, tell } from "../processes/Inside.js"
+import { hold, input, pass, tell } from "../processes/Inside.js"
 import { Approval, Order, Pay, Seal, make, receiptOf } from "./Sweep.js"
 
-/** What the process is given. */
+/** What the process is given. A scenario may have a point at which it waits, while the others go on. */
 const Given = Schema.Struct({
   plane: PlaneAddress.PlaneAddress,
   log: Schema.String,
-  scenarios: Schema.Array(Schema.Struct({ version: Schema.String, order: Order }))
+  scenarios: Schema.Array(
+    Schema.Struct({ version: Schema.String, order: Order, waitAt: Schema.optional(Schema.String) })
+  )
 })
 
 const given = input(Given)
 const log = EffectLog.open(given.log)
-const { handlers, workflow } = make(log)
 
-// Points are the same in every scenario: the branch is left out of their names. What becomes durable does so in a commit, and
-// those are watched in the driver.
+const waitAt = new Map(given.scenarios.map((scenario) => [scenario.order.run, scenario.waitAt]))
+const reach = (run: string, point: string): Promise<void> => {
+  pass(point)
+  return waitAt.get(run) === point ? hold(`waiting:${run}`) : Promise.resolve()
+}
+const { handlers, workflow } = make(log, reach)
+
+// Points are the same in every scenario: the branch is left out of their names. What becomes durable does so in a
+// commit, and those are watched in the driver.
 CrashPoint.install((name, detail) => {
-  if (name !== "appended" && name !== "durable") pass(`${name}:${detail.slice(detail.indexOf("|") + 1)}`)
-  return undefined
+  if (name === "appended" || name === "durable") return undefined
+  const [branch = "", ...key] = detail.split("|")
+  return Effect.promise(() => reach(branch.slice(0, branch.lastIndexOf("/")), `${name}:${key.join("|")}`))
 })
 CommitPoints.watch(given.plane)
 

@@ -42,21 +42,21 @@ export const hold = (point: string): Promise<void> => {
 
 /**
  * Waits at the start line until all racers are there, then goes on at the same moment as they. Blocks the process. The
- * nth call waits for the nth start.
+ * nth call waits for the nth start; a racer that sat some out says which one it waits for, counted from 0.
  */
-export const race = (): void => {
+export const race = (start = starts): void => {
   if (orders?.race === null || orders?.race === undefined) return
   startLine ??= openSync(orders.race, "r")
   const byte = Buffer.alloc(1)
   const pause = new Int32Array(new SharedArrayBuffer(4))
   report({ _tag: "Ready" })
-  while (readSync(startLine, byte, 0, 1, starts) === 0) {
+  while (readSync(startLine, byte, 0, 1, start) === 0) {
     // The test is gone.
     if (process.ppid !== parent) process.kill(process.pid, "SIGKILL")
     // Microseconds: with more racers than cores, pure spinning would start them one after the other.
     Atomics.wait(pause, 0, 0, 0.02)
   }
-  starts++
+  starts = start + 1
 }
 
 /** Sends a message to the test. It has left the process when this returns. */

@@ -1,8 +1,9 @@
 /** What a racer is asked to do, and what it says of it. */
 import { Schema } from "effect"
 
-/** Answers to be given at once when the race starts; a racer that sits a heat out has none. */
+/** Answers to be given at once at the race's nth start, from 0: a racer may sit heats out. */
 export const Heat = Schema.Struct({
+  start: Schema.Number,
   branch: Schema.String,
   answers: Schema.Array(Schema.Struct({ value: Schema.String, deliveryId: Schema.String }))
 })

@@ -28,7 +28,7 @@ const answer = (branch: string, { deliveryId, value }: Heat["answers"][number]) 
 const heats = Effect.forever(
   Effect.gen(function* () {
     const heat = yield* Effect.promise(() => receive(Heat))
-    race()
+    race(heat.start)
     tell(yield* Effect.forEach(heat.answers, (one) => answer(heat.branch, one), { concurrency: "unbounded" }))
   })
 )
