@@ -137,7 +137,7 @@ export class BranchRun {
       services: workflow.services,
       host: host.runtime,
       time: () => this.time,
-      silent: () => !this.live && (!this.unseen || host.onReplayed !== undefined),
+      silent: () => !this.live && !this.unseen,
       sleep: (millis) => this.commands.sleep(millis),
       onForeign: () => this.foreign()
     })

@@ -139,7 +139,7 @@ export class StepRun implements Step {
     const firing = new EffectFiring(this)
     const { node } = this.command
     const body = this.command.withdrawing
-      ? Effect.zipRight(firing.resolveAll(), Effect.interrupt)
+      ? Effect.zipRight(firing.recovery.resolveAll(), Effect.interrupt)
       : Effect.suspend(() => {
           const input = node.codecs.input.decode(this.command.input)
           return Either.isRight(input)
