@@ -27,6 +27,8 @@ export type Plane = Ledger | Client.Client
 export const sqlite = (options: {
   readonly filename: string
   readonly synchronous?: "full" | "normal"
+  /** The longest payload of an entry, in UTF-16 code units of its JSON text; 4 MiB by default. */
+  readonly maxPayload?: number
 }): Layer.Layer<Plane, LedgerUnusable | LedgerUnavailable> => Layer.provideMerge(Client.layer, layerSqlite(options))
 
 /**
@@ -39,4 +41,6 @@ export const sqlite = (options: {
 export const postgres = (options: {
   readonly url: string | Redacted.Redacted
   readonly maxConnections?: number
+  /** As for {@link sqlite}. */
+  readonly maxPayload?: number
 }): Layer.Layer<Plane, LedgerUnusable | LedgerUnavailable> => Layer.provideMerge(Client.layer, layerPostgres(options))
