@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Interrupt, Node, Workflow } from "@fermata/runtime"
 import * as Testing from "@fermata/runtime/testing"
-import { Effect, Fiber, Layer, Logger, Queue, Schema } from "effect"
+import { Effect, type Fiber, Layer, Logger, Queue, Schema } from "effect"
 import { globalValue } from "effect/GlobalValue"
 import { play } from "./House.js"
 import { turn } from "./Stage.js"

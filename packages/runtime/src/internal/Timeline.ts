@@ -34,6 +34,7 @@ export class Timeline {
   private expected: Array<Entry> = []
   private matched = 0
   private last = true
+  private bare = true
   private cut = false
 
   /** Steps that have an outcome in the history: of their effects only firings that an interruption waits for still count. */
@@ -46,6 +47,11 @@ export class Timeline {
   /** True while there is an event that was not replayed. */
   get replaying(): boolean {
     return this.next < this.entries.length
+  }
+
+  /** True if the history ends with the event that was taken last: nothing shows that anybody ran what it sets off. */
+  get endsBare(): boolean {
+    return this.last && this.bare
   }
 
   /**
@@ -64,6 +70,7 @@ export class Timeline {
     const marks = this.entries.slice(this.next + 1, end)
     this.next = end
     this.last = end >= this.entries.length
+    this.bare = marks.length === 0
     // A fork may begin between a command's marks; those that follow were not inherited.
     this.cut = !this.last && this.entries[end]?.branch !== this.entries[end - 1]?.branch
     this.expected = marks.filter((entry) => isCommandMark(entry.kind))
