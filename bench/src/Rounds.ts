@@ -11,14 +11,15 @@ export interface Round {
   readonly raw: number
 }
 
-/** Runs `item` once unmeasured, for the compiler's sake, then `rounds` times. */
+/** Runs `item` a few times unmeasured, as round 0: a worker is measured once it is compiled. Then `rounds` times. */
 export const interleaved = <E, R>(
   raw: Effect.Effect<number>,
   rounds: number,
-  item: (round: number) => Effect.Effect<number, E, R>
+  item: (round: number) => Effect.Effect<number, E, R>,
+  warmUps = 1
 ): Effect.Effect<ReadonlyArray<Round>, E, R> =>
   Effect.gen(function* () {
-    yield* item(0)
+    for (let done = 0; done < warmUps; done++) yield* item(0)
     const measured: Array<Round> = []
     let before = yield* raw
     for (let round = 1; round <= rounds; round++) {

@@ -42,7 +42,7 @@ export const manyBranches: Line = {
         return (branches * steps * 1000) / elapsed
       })
       const measured = yield* Effect.provide(
-        interleaved(target.raw, rounds, () => run),
+        interleaved(target.raw, rounds, () => run, 3),
         running(location, { atGate })
       )
       const raw = medianOf(measured, (round) => round.raw)

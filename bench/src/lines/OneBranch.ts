@@ -24,7 +24,7 @@ const line = <N extends string, R>(
         return (steps * 1000) / elapsed
       })
       const measured = yield* Effect.provide(
-        interleaved(target.raw, rounds, () => run),
+        interleaved(target.raw, rounds, () => run, 3),
         running(location)
       )
       const raw = medianOf(measured, (round) => round.raw)

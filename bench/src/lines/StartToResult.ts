@@ -22,7 +22,7 @@ export const startToResult: Line = {
         return median(yield* Effect.replicateEffect(one, runs))
       })
       const measured = yield* Effect.provide(
-        interleaved(target.raw, rounds, () => run),
+        interleaved(target.raw, rounds, () => run, 3),
         running(location)
       )
       return [
