@@ -4,7 +4,8 @@
  */
 import { Recovery, type Entry, type EntryDraft } from "@fermata/contract"
 import type { BranchJournal, History, Release } from "@fermata/ledger"
-import { Effect, type Exit, Runtime } from "effect"
+import type { Runtime } from "effect";
+import { Effect, type Exit } from "effect"
 import type { Problem } from "../Problem.js"
 import type * as Workflow from "../Workflow.js"
 import { BranchRun, type BranchHost } from "./BranchRun.js"

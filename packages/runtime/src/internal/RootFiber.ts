@@ -2,11 +2,12 @@
  * The fibers of one workflow execution on their own Scheduler, Clock and Random: forked, driven by activations, and
  * evicted without running anything.
  */
+import type {
+  Effect} from "effect";
 import {
   Clock,
   Context,
   DefaultServices,
-  Effect,
   type Exit,
   type Fiber,
   FiberId,
