@@ -228,8 +228,8 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
 
     yield* Effect.addFinalizer(() =>
       Effect.suspend(() => {
-        for (const branch of [...resident.keys()]) forget(branch)
-        for (const run of [...running.values()]) run.shutdown()
+        for (const branch of resident.keys()) forget(branch)
+        for (const run of running.values()) run.shutdown()
         return running.size > 0 ? Deferred.await(emptied) : Effect.void
       })
     )
@@ -247,7 +247,7 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
       Effect.sync(() => {
         // Others have the branches: nothing of what is in memory may be used.
         stopping = true
-        for (const run of [...running.values()]) run.evict()
+        for (const run of running.values()) run.evict()
         running.clear()
       })
     )
