@@ -48,12 +48,26 @@ export const until = (what: string, condition: () => boolean): Effect.Effect<voi
 
 const begin = 1_700_000_000_000
 
-/** Plays `body` in a house of its own, on a plane in memory unless another is given. */
-export const play = <A, E, E2 = never>(
+/** Plays `body` in a house of its own, on a plane in memory whose time is the house's clock. */
+export const play = <A, E>(
+  body: (house: House) => Effect.Effect<A, E, Scope.Scope>
+): Effect.Effect<A, E | LedgerError> =>
+  Effect.suspend(() => {
+    const clock = new HandClock(begin)
+    return Effect.withClock(inhabit(body, Testing.layer, clock), clock)
+  })
+
+/** Plays `body` in a house of its own on another plane, in real time: its clock moves nothing. */
+export const playOn = <A, E, E2>(
+  plane: Layer.Layer<Ledger | Client.Client, E2>,
+  body: (house: House) => Effect.Effect<A, E, Scope.Scope>
+): Effect.Effect<A, E | E2> => Effect.suspend(() => inhabit(body, plane, new HandClock(begin)))
+
+const inhabit = <A, E, E2>(
   body: (house: House) => Effect.Effect<A, E, Scope.Scope>,
-  plane: Layer.Layer<Ledger | Client.Client, E2> = Testing.layer as Layer.Layer<Ledger | Client.Client, never>
+  plane: Layer.Layer<Ledger | Client.Client, E2>,
+  clock: HandClock
 ): Effect.Effect<A, E | E2> => {
-  const clock = new HandClock(begin)
   return Effect.gen(function* () {
     const outer = yield* Effect.scope
     const context = yield* Layer.build(plane)
@@ -105,5 +119,5 @@ export const play = <A, E, E2 = never>(
         )
     }
     return yield* body(house)
-  }).pipe(Effect.scoped, Effect.withClock(clock), Effect.provide(Logger.remove(Logger.defaultLogger)))
+  }).pipe(Effect.scoped, Effect.provide(Logger.remove(Logger.defaultLogger)))
 }

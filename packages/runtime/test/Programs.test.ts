@@ -20,6 +20,10 @@ const check = (count: number, property: (program: Op, seed: number) => Effect.Ef
     { numRuns: count * times, endOnFailure: process.env["FERMATA_SHRINK"] === undefined, ...seed }
   )
 
+/** An answer that came too late cannot be brought about again: its interrupt is seen to be closed. */
+const unserved = (entries: ReadonlyArray<{ readonly kind: string }>): boolean =>
+  entries.some(({ kind }) => kind === "inbox.unserved")
+
 const firedOnce = (
   fired: ReadonlyArray<string>,
   entries: ReadonlyArray<{ readonly kind: string; readonly key: string; readonly payload: string }>
@@ -63,6 +67,7 @@ describe("random programs", () => {
             const roll = dice(seed)
             const first = yield* theatre(true)
             const { entries } = yield* improvise(first, program, "r", roll, { bursts: false, cancel: seed % 4 === 0 })
+            if (unserved(entries)) return
             const second = yield* theatre(true)
             yield* second.hire(roll.chance(0.5) ? 0 : 100)
             const { branch } = yield* second.client.start(second.workflow, JSON.stringify(program), { run: "r" })
@@ -86,6 +91,7 @@ describe("random programs", () => {
               bursts: false,
               cancel: seed % 4 === 0
             })
+            if (unserved(entries)) return
             for (let forks = 0; forks < 3; forks++) {
               const seq = 1 + roll.below(entries.length - 1)
               stage.clock.set(entries[seq - 1]?.at ?? 0)
