@@ -107,12 +107,13 @@ describe.each(PlaneAddress.databases)("a worker on %s that sleeps past its lease
             expect(yield* result("probe", "p")).toBe("shipped: paid p")
 
             expect(yield* historyOf("r")).toEqual(over)
+            // On a busy machine the successor may lose its own short lease, too, and come back under a later epoch.
             const epochs = writers(over.slice(asleep.length))
-            expect(new Set(epochs).size).toBe(1)
-            expect(Math.max(...writers(asleep))).toBeLessThan(epochs[0] ?? 0)
-            expect(firings(log, Pay.name, "r").length).toBe(1)
+            expect(Math.max(...writers(asleep))).toBeLessThan(Math.min(...epochs))
+            expect(epochs).toEqual(epochs.toSorted((a, b) => a - b))
+            expect(firings(log, Pay.name, "r").length, "payments").toBe(1)
             const parcels = firings(log, Ship.name, "r")
-            expect(parcels.length).toBe(shipped)
+            expect(parcels.length, "parcels").toBeGreaterThanOrEqual(shipped)
             expect(new Set(parcels.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1)
             expect(new Set(parcels.map(({ inputDigest }) => inputDigest)).size).toBe(1)
             yield* successor.kill
