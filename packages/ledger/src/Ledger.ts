@@ -175,9 +175,19 @@ export interface ForkRequest {
     /** After the entry at `seq`. */
     | { readonly _tag: "Checkpoint"; readonly seq: number }
     /** At the interrupt's `opened` entry, with an answer. */
-    | { readonly _tag: "Interrupt"; readonly interrupt: InterruptId; readonly name: string; readonly delivery: DeliveryId; readonly value: DeliverRequest["value"] }
+    | {
+        readonly _tag: "Interrupt"
+        readonly interrupt: InterruptId
+        readonly name: string
+        readonly delivery: DeliveryId
+        readonly value: DeliverRequest["value"]
+      }
     /** Just before the recorded outcome of a step (named by its key), with another outcome. */
-    | { readonly _tag: "Outcome"; readonly step: string; readonly outcome: { readonly _tag: "Succeeded" | "Failed"; readonly json: string } }
+    | {
+        readonly _tag: "Outcome"
+        readonly step: string
+        readonly outcome: { readonly _tag: "Succeeded" | "Failed"; readonly json: string }
+      }
 }
 
 /** The branch that a fork made, and the position that it forks after. */
@@ -248,10 +258,15 @@ export interface BranchJournal {
    */
   transact<A, E, R>(
     body: Effect.Effect<A, E, R>,
-    outcome: (exit: { readonly _tag: "Success"; readonly value: A } | { readonly _tag: "Failure"; readonly error: E }) => EntryDraft
+    outcome: (
+      exit: { readonly _tag: "Success"; readonly value: A } | { readonly _tag: "Failure"; readonly error: E }
+    ) => EntryDraft
   ): Effect.Effect<Entry, Fenced | LedgerError, R>
   /** Waits until all is durable, then lets go of the branch. Fails with `InboxAdvanced` (still owned) if something came in. */
-  release(how: Release, options: { readonly inboxSeen: number }): Effect.Effect<void, InboxAdvanced | Fenced | LedgerError>
+  release(
+    how: Release,
+    options: { readonly inboxSeen: number }
+  ): Effect.Effect<void, InboxAdvanced | Fenced | LedgerError>
   /** Forgets the handle without writing (eviction after a loss, process end). */
   close(): void
 }
@@ -289,7 +304,9 @@ export interface Ledger {
   readonly sql: SqlClient
 
   // runs
-  readonly start: (request: StartRequest) => Effect.Effect<StartReceipt, RunConflict | RunPurged | LedgerError | CorruptJournal>
+  readonly start: (
+    request: StartRequest
+  ) => Effect.Effect<StartReceipt, RunConflict | RunPurged | LedgerError | CorruptJournal>
   readonly run: (run: RunId) => Effect.Effect<RunRow, RunNotFound | RunPurged | CorruptJournal | LedgerError>
   readonly branch: (branch: BranchId) => Effect.Effect<BranchInfo, RunNotFound | RunPurged | LedgerError>
   readonly branches: (run: RunId) => Effect.Effect<ReadonlyArray<BranchInfo>, RunNotFound | RunPurged | LedgerError>
@@ -305,7 +322,10 @@ export interface Ledger {
   /** The terminal entry of a branch, verified by its digest against the branch's row; `undefined` while it is not over. */
   readonly ending: (
     branch: BranchId
-  ) => Effect.Effect<(Entry & { readonly kind: TerminalKind }) | undefined, RunNotFound | RunPurged | CorruptJournal | LedgerError>
+  ) => Effect.Effect<
+    (Entry & { readonly kind: TerminalKind }) | undefined,
+    RunNotFound | RunPurged | CorruptJournal | LedgerError
+  >
 
   // from outside
   readonly deliver: (
@@ -352,7 +372,10 @@ export interface Ledger {
     readonly limit?: number
   }) => Effect.Effect<ReadonlyArray<PendingInterrupt>, LedgerError>
   /** Inbox rows of a branch after `pos`, in order, digests verified. */
-  readonly inbox: (branch: BranchId, after: number) => Effect.Effect<ReadonlyArray<InboxRow>, CorruptJournal | LedgerError>
+  readonly inbox: (
+    branch: BranchId,
+    after: number
+  ) => Effect.Effect<ReadonlyArray<InboxRow>, CorruptJournal | LedgerError>
 
   // owning
   /** Registers a worker and keeps its lease renewed (one statement) until the scope closes; then its branches are ready for others. */
@@ -372,7 +395,12 @@ export interface Ledger {
   readonly nextWake: (definitions: ReadonlyArray<string>) => Effect.Effect<number | undefined, LedgerError>
   readonly open: (claim: Claim) => BranchJournal
   /** Branches that `worker` owns with something in their inbox beyond what was moved is for the caller to compare. */
-  readonly ownedInboxHeads: (worker: string) => Effect.Effect<ReadonlyArray<{ readonly branch: BranchId; readonly inboxHead: number; readonly epoch: number }>, LedgerError>
+  readonly ownedInboxHeads: (
+    worker: string
+  ) => Effect.Effect<
+    ReadonlyArray<{ readonly branch: BranchId; readonly inboxHead: number; readonly epoch: number }>,
+    LedgerError
+  >
   /** Gives back a branch that its owner cannot use any more (a lost buffer, an eviction), if the epoch still is its own. */
   readonly disown: (branch: BranchId, epoch: number) => Effect.Effect<void, LedgerError>
   /** `dead` only with proof; see `judgeOwner`. */
@@ -389,7 +417,15 @@ export interface Ledger {
 
   // maintenance
   /** Walks everything; recomputes chains and derived columns. */
-  readonly verify: Effect.Effect<{ readonly runs: number; readonly branches: number; readonly entries: number; readonly problems: ReadonlyArray<CorruptJournal> }, LedgerError>
+  readonly verify: Effect.Effect<
+    {
+      readonly runs: number
+      readonly branches: number
+      readonly entries: number
+      readonly problems: ReadonlyArray<CorruptJournal>
+    },
+    LedgerError
+  >
   /** Removes a run whose branches are all terminal, and leaves a generation. */
   readonly purge: (run: RunId) => Effect.Effect<void, RunNotFound | RunPurged | RunNotOver | LedgerError>
 }

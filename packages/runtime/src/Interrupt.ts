@@ -13,7 +13,7 @@ import { command, type WorkflowScope } from "./internal/WorkflowScope.js"
 
 /** A declared interrupt. `P`: what is asked. `A`: what is answered. */
 export interface Interrupt<N extends string, P, A> {
-  /** Asks, and waits for the answer. The n-th ask of a branch is answered as `name#n`. */
+  /** Asks, and waits for the answer. The n-th ask of a branch is answered as `name#n` (a node of the same name counts too). */
   (payload: P): Effect.Effect<A, never, WorkflowScope>
   readonly name: N
   readonly payload: Schema.Schema<P, unknown>

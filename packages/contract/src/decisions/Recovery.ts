@@ -6,7 +6,7 @@
  * ended. Nothing but entries goes in, so nothing but the durable history can decide.
  */
 import type { BranchId } from "../Ids.js"
-import { writesIntent } from "../Delivery.js"
+import { isUninterruptible, writesIntent } from "../Delivery.js"
 import { type Entry, type EffectIdentity, payloadOf } from "../Entry.js"
 import type { EffectTry } from "./admitFiring.js"
 
@@ -34,8 +34,6 @@ export interface StepRecord {
   attempts: number
   /** Ledger time before which the next attempt does not start. */
   retryAt: number | undefined
-  /** Position of the entry that ended the step. */
-  endedSeq: number | undefined
 }
 
 export interface InterruptRecord {
@@ -80,7 +78,6 @@ export class Recovery {
         // A step that ended needs nothing of its record but that it ended: memory does not grow with the history.
         const step = this.steps.get(entry.key)
         if (step !== undefined) {
-          step.endedSeq = entry.seq
           for (const tries of step.effects.values()) for (const recorded of tries) this.effects.delete(recorded.key)
           this.steps.delete(entry.key)
         }
@@ -168,7 +165,7 @@ export class Recovery {
   step(key: string): StepRecord {
     let step = this.steps.get(key)
     if (step === undefined) {
-      step = { effects: new Map(), attempts: 0, retryAt: undefined, endedSeq: undefined }
+      step = { effects: new Map(), attempts: 0, retryAt: undefined }
       this.steps.set(key, step)
     }
     return step
@@ -186,7 +183,7 @@ export class Recovery {
   firing(step: string): ReadonlyArray<RecordedTry> {
     const record = this.steps.get(step)
     if (record === undefined) return []
-    return [...record.effects.values()].flat().filter((t) => t.state === "intended" && t.delivery === "once")
+    return [...record.effects.values()].flat().filter((t) => t.state === "intended" && isUninterruptible(t.delivery))
   }
 
   private seeInbox(entry: Entry, inbox: number | undefined): void {

@@ -1,5 +1,5 @@
 /** May this entry persist? (CV) What passed its Schema is checked once more as what the journal stores. */
-import { type EntryKind, isTerminal } from "../Entry.js"
+import type { EntryKind } from "../Entry.js"
 
 export interface EntryFacts {
   readonly kind: EntryKind
@@ -31,6 +31,3 @@ export const admitEntry = (
     return { _tag: "Refuse", reason: "malformed text" }
   return { _tag: "Persist" }
 }
-
-/** True if nothing may follow an entry of this kind on its branch. */
-export const endsBranch = isTerminal

@@ -189,8 +189,7 @@ const naive = (entries: ReadonlyArray<Entry>): unknown => {
     steps.set(key, {
       effects: tries,
       attempts: retried === undefined ? 0 : payload(retried).attempt,
-      retryAt: retried === undefined ? undefined : payload(retried).due,
-      endedSeq: undefined
+      retryAt: retried === undefined ? undefined : payload(retried).due
     })
   }
   return {

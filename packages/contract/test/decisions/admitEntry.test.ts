@@ -1,15 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
-import {
-  admitEntry,
-  endsBranch,
-  EntryKind,
-  eventKinds,
-  isEvent,
-  isTerminal,
-  markKinds,
-  terminalKinds
-} from "../../src/index.js"
+import { admitEntry, EntryKind, eventKinds, isEvent, isTerminal, markKinds, terminalKinds } from "../../src/index.js"
 import { text } from "../domains.js"
 
 const kinds = EntryKind.literals
@@ -34,7 +25,6 @@ describe("admitEntry", () => {
         isTerminal(kind),
         terminalKinds.some((terminal) => terminal === kind)
       )
-      assert.strictEqual(endsBranch(kind), isTerminal(kind))
     }
   })
 
@@ -66,7 +56,7 @@ describe("admitEntry", () => {
         if (admitEntry({ head, over }, one, { maxPayload: 10 })._tag !== "Persist") continue
         persisted.push(one.kind)
         head++
-        over = endsBranch(one.kind)
+        over = isTerminal(one.kind)
       }
       persisted.forEach((kind, i) => {
         assert.strictEqual(kind === "run.started", i === 0)

@@ -6,7 +6,7 @@
  * must still be where its owner believes it: same epoch, same head, same digest, still owned (fencing).
  */
 import type { SqlError } from "@effect/sql/SqlError"
-import { admitAppend, type Entry, isTerminal, payloadOf, type TerminalKind } from "@fermata/contract"
+import { admitAppend, admitPark, type Entry, isTerminal, payloadOf, type TerminalKind } from "@fermata/contract"
 import type { Effect } from "effect"
 import type { Announcement, BranchInfo, BranchStatus, Release } from "../Ledger.js"
 
@@ -55,8 +55,11 @@ export interface Commit {
 }
 
 /** The outcome of a part whose branch row was updated and had this inbox head. */
-export const updated = (part: Part, inboxHead: number): PartOutcome =>
-  part.inboxSeen === null || part.inboxSeen === inboxHead ? { _tag: "Stored" } : { _tag: "InboxAdvanced", inboxHead }
+export const updated = (part: Part, inboxHead: number): PartOutcome => {
+  const { epoch, inboxSeen } = part
+  const verdict = admitPark({ epoch, inboxHead }, { epoch, inboxSeen: inboxSeen ?? inboxHead })
+  return verdict._tag === "InboxAdvanced" ? { _tag: "InboxAdvanced", inboxHead } : { _tag: "Stored" }
+}
 
 /**
  * The outcome of a part whose branch row did not match: the contract says whether the row is the very one that the

@@ -6,7 +6,16 @@
  * never change. What can change, the run and the fork id, is looked at under the run row's lock.
  */
 import type { SqlError } from "@effect/sql/SqlError"
-import { admitFork, type Entry, forkBranch, isEvent, isTerminal, Recovery, runOf, type StoredFork } from "@fermata/contract"
+import {
+  admitFork,
+  type Entry,
+  forkBranch,
+  isEvent,
+  isTerminal,
+  Recovery,
+  runOf,
+  type StoredFork
+} from "@fermata/contract"
 import { Effect } from "effect"
 import type { BranchInfo, ForkReceipt, ForkRequest, Ledger, RunRow } from "../Ledger.js"
 import {

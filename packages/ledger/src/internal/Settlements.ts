@@ -3,7 +3,14 @@ import type { SqlError } from "@effect/sql/SqlError"
 import { admitSettlement, type EffectTry, type SettlementFacts } from "@fermata/contract"
 import { Effect } from "effect"
 import type { Ledger } from "../Ledger.js"
-import { AlreadySettled, type CorruptJournal, EffectUnderWay, RunPurged, SettlementInvalid, UnknownEffect } from "../LedgerError.js"
+import {
+  AlreadySettled,
+  type CorruptJournal,
+  EffectUnderWay,
+  RunPurged,
+  SettlementInvalid,
+  UnknownEffect
+} from "../LedgerError.js"
 import { accept, type Found, lockAndFind, persistProblems, runIdOf } from "./Acceptance.js"
 import type { Database } from "./Database.js"
 import { jsonDigest } from "./Digest.js"

@@ -69,7 +69,7 @@ export const makeSqliteClient = (
     return Object.assign(client, { ifFree })
   })
 
-const connectionOf = (database: Sqlite): SyncConnection => {
+const connectionOf = (database: InstanceType<typeof Sqlite>): SyncConnection => {
   const statements = new Map<string, Prepared>()
   const prepared = (sql: string) => {
     const known = statements.get(sql)

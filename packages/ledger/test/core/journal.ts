@@ -64,7 +64,9 @@ export const journalSuite = (place: Place): void => {
             Effect.async<string>((resume) => {
               journal.append(stepDone("s#0"))
               journal.onDurable(journal.head, (lost) =>
-                resume(Effect.succeed(lost === undefined ? "stored" : `${lost._tag} ${"reason" in lost ? lost.reason : ""}`))
+                resume(
+                  Effect.succeed(lost === undefined ? "stored" : `${lost._tag} ${"reason" in lost ? lost.reason : ""}`)
+                )
               )
             }),
           { concurrency: "unbounded" }
@@ -465,13 +467,13 @@ export const journalSuite = (place: Place): void => {
         const run = anyRun()
         const branch = `${run}/main` as BranchId
         for (const read of [
-          ledger.run(run),
-          ledger.branch(branch),
-          ledger.branches(run),
-          ledger.history(branch),
-          ledger.ending(branch)
+          Effect.asVoid(ledger.run(run)),
+          Effect.asVoid(ledger.branch(branch)),
+          Effect.asVoid(ledger.branches(run)),
+          Effect.asVoid(ledger.history(branch)),
+          Effect.asVoid(ledger.ending(branch))
         ]) {
-          expect(yield* Effect.flip(Effect.asVoid(read))).toMatchObject({ _tag: "RunNotFound" })
+          expect(yield* Effect.flip(read)).toMatchObject({ _tag: "RunNotFound" })
         }
       })
     )

@@ -11,7 +11,17 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { missed, type Part } from "../../src/internal/Commit.js"
 import { failureKind } from "../../src/internal/SqlFailure.js"
-import { anyRun, completed, happened, intended, makeOwner, opened, refused, startRun, stepDone } from "../outside/Owner.js"
+import {
+  anyRun,
+  completed,
+  happened,
+  intended,
+  makeOwner,
+  opened,
+  refused,
+  startRun,
+  stepDone
+} from "../outside/Owner.js"
 import { openLedger } from "../outside/Place.js"
 
 const folder = Effect.acquireRelease(

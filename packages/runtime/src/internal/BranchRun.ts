@@ -224,7 +224,7 @@ export class BranchRun {
     if (segment === undefined) return this.goLive()
     const { event, marks } = segment
     // A client wrote it, and nothing follows: what it sets off runs for the first time, and is heard.
-    this.unseen = event.epoch === 0 && this.timeline.endsBare
+    this.unseen = event.epoch === 0 && this.timeline.endsBare && this.host.onReplayed === undefined
     this.recovery.apply(event)
     this.commands.issueDeferred()
     this.deliver(event, () => {

@@ -53,11 +53,7 @@ export const outcomeOfStep = (
 }
 
 /** The answer to an interrupt, or why the code cannot take it. */
-export const answerOf = (
-  branch: BranchId,
-  entry: Entry,
-  command: InterruptCommand
-): Either.Either<unknown, Problem> =>
+export const answerOf = (branch: BranchId, entry: Entry, command: InterruptCommand): Either.Either<unknown, Problem> =>
   Either.mapLeft(
     command.interrupt.codecs.answer.revive(payloadOf({ kind: "interrupt.answered", payload: entry.payload }).value),
     ({ issues }) => entryUnreadable(branch, entry.seq, `the answer to ${entry.key}`, issues)

@@ -4,7 +4,7 @@
  */
 import { Recovery, type Entry, type EntryDraft } from "@fermata/contract"
 import type { BranchJournal, History, Release } from "@fermata/ledger"
-import type { Runtime } from "effect";
+import type { Runtime } from "effect"
 import { Effect, type Exit } from "effect"
 import type { Problem } from "../Problem.js"
 import type * as Workflow from "../Workflow.js"

@@ -2,8 +2,7 @@
  * The fibers of one workflow execution on their own Scheduler, Clock and Random: forked, driven by activations, and
  * evicted without running anything.
  */
-import type {
-  Effect} from "effect";
+import type { Effect } from "effect"
 import {
   Clock,
   Context,

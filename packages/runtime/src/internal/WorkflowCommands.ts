@@ -49,11 +49,7 @@ export class WorkflowCommands implements Commands {
 
   // ── From the workflow's fibers ──────────────────────────────────────────────────────────────────────────
 
-  call(
-    node: Node.Any,
-    input: unknown,
-    fiber: Fiber.RuntimeFiber<unknown, unknown>
-  ): Effect.Effect<unknown, unknown> {
+  call(node: Node.Any, input: unknown, fiber: Fiber.RuntimeFiber<unknown, unknown>): Effect.Effect<unknown, unknown> {
     if (!this.own(fiber)) return Effect.never
     const key = this.key(node.name)
     const encoded = this.context.writer.fitting(node.codecs.input.encode(input))
@@ -95,11 +91,7 @@ export class WorkflowCommands implements Commands {
     return Effect.void
   }
 
-  ask(
-    interrupt: Interrupt.Any,
-    payload: unknown,
-    fiber: Fiber.RuntimeFiber<unknown, unknown>
-  ): Effect.Effect<unknown> {
+  ask(interrupt: Interrupt.Any, payload: unknown, fiber: Fiber.RuntimeFiber<unknown, unknown>): Effect.Effect<unknown> {
     if (!this.own(fiber)) return Effect.never
     const key = this.key(interrupt.name)
     // The declared type of the payload is what the definition's call signature demanded.
@@ -190,10 +182,7 @@ export class WorkflowCommands implements Commands {
   }
 
   /** The command that an event answers, or how the code differs from the history. */
-  awaiting<K extends Command["kind"]>(
-    entry: Entry,
-    kind: K
-  ): Either.Either<Extract<Command, { kind: K }>, Divergence> {
+  awaiting<K extends Command["kind"]>(entry: Entry, kind: K): Either.Either<Extract<Command, { kind: K }>, Divergence> {
     const command = this.waiting.get(entry.key)
     if (command?.kind === kind) return Either.right(command as Extract<Command, { kind: K }>)
     return Either.left({
