@@ -3,7 +3,7 @@
  * owns. Taking a branch over raises its epoch, which fences whoever had it.
  */
 import { canSee, judgeOwner, type ProcessSight, type WorkerPlace } from "@fermata/contract"
-import { SqlError } from "@effect/sql/SqlError"
+import type { SqlError } from "@effect/sql/SqlError"
 import { Data, Deferred, Duration, Effect, Option } from "effect"
 import { randomUUID } from "node:crypto"
 import type { Ledger } from "../Ledger.js"

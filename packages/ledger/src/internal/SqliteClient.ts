@@ -81,7 +81,8 @@ const connectionOf = (database: InstanceType<typeof Sqlite>): SyncConnection => 
   }
   const runSync = (sql: string, params: ReadonlyArray<unknown>): ReadonlyArray<never> => {
     const statement = prepared(sql)
-    if (statement.reader) return statement.all(...params)
+    // Which columns a statement has is known to its caller alone.
+    if (statement.reader) return statement.all(...params) as ReadonlyArray<never>
     statement.run(...params)
     return []
   }
@@ -118,7 +119,7 @@ const connectionOf = (database: InstanceType<typeof Sqlite>): SyncConnection => 
           return []
         }
         try {
-          return statement.raw(true).all(...params)
+          return statement.raw(true).all(...params) as ReadonlyArray<ReadonlyArray<unknown>>
         } finally {
           statement.raw(false)
         }
