@@ -79,10 +79,9 @@ const connectionOf = (database: InstanceType<typeof Sqlite>): SyncConnection => 
     statements.set(sql, statement)
     return statement
   }
-  const runSync = (sql: string, params: ReadonlyArray<unknown>): ReadonlyArray<never> => {
+  const runSync = (sql: string, params: ReadonlyArray<unknown>): ReadonlyArray<unknown> => {
     const statement = prepared(sql)
-    // Which columns a statement has is known to its caller alone.
-    if (statement.reader) return statement.all(...params) as ReadonlyArray<never>
+    if (statement.reader) return statement.all(...params)
     statement.run(...params)
     return []
   }
@@ -96,7 +95,8 @@ const connectionOf = (database: InstanceType<typeof Sqlite>): SyncConnection => 
         if (safe) prepared(sql).safeIntegers(true)
         try {
           const rows = runSync(sql, params)
-          return transformRows === undefined ? rows : transformRows(rows)
+          // A statement's rows are objects, whatever its columns.
+          return transformRows === undefined ? rows : transformRows(rows as ReadonlyArray<object>)
         } finally {
           if (safe) prepared(sql).safeIntegers(false)
         }
