@@ -165,6 +165,9 @@ const forks = { fork: Effect.fork, forkDaemon: Effect.forkDaemon, forkScoped: Ef
 /** The workflow that interprets programs, and the handlers of its effects, which wait on the stage. */
 export const interpreter = (stage: Stage) => {
   const wait = ({ call, sync }: Call) => (sync && !stage.strict ? Effect.void : stage.wait(bodyLatch(call)))
+  /** Whatever the effect came to, the step ends when the test says. */
+  const held = <R>(effect: Effect.Effect<typeof Done.Type, typeof Done.Type, R>, call: Call) =>
+    Effect.flatMap(Effect.either(effect), (done) => Effect.zipRight(wait(call), done))
   const handler = (call: Call, firing: SideEffect.Firing) =>
     Effect.suspend(() => {
       stage.fired.push(firing.key)
@@ -174,13 +177,13 @@ export const interpreter = (stage: Stage) => {
       )
     })
   const plain = Node.make("plain", declared, (call) => Effect.zipRight(wait(call), outcome(call)))
-  const keyed = Node.make("keyed", { ...declared, effects: [Keyed] }, (call) => Effect.zipLeft(Keyed(call), wait(call)))
-  const once = Node.make("once", { ...declared, effects: [Once] }, (call) => Effect.zipLeft(Once(call), wait(call)))
+  const keyed = Node.make("keyed", { ...declared, effects: [Keyed] }, (call) => held(Keyed(call), call))
+  const once = Node.make("once", { ...declared, effects: [Once] }, (call) => held(Once(call), call))
   const transactional = Node.make("transactional", { ...declared, effects: [Transactional] }, (call) =>
-    Effect.zipLeft(Transactional(call), wait(call))
+    held(Transactional(call), call)
   )
   const repeatable = Node.make("repeatable", { ...declared, effects: [Repeatable] }, (call) =>
-    Effect.zipLeft(Repeatable(call), wait(call))
+    held(Repeatable(call), call)
   )
   // A timer that is due at once would race with what starts beside it.
   const span = (millis: number) => Duration.millis(stage.strict ? Math.max(1, millis) : millis)
