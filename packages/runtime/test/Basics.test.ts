@@ -4,7 +4,9 @@ import { Client, Delivery, Interrupt, Node, SideEffect, Workflow } from "../src/
 import * as Testing from "../src/testing.js"
 
 const Charge = SideEffect.make("charge", { delivery: Delivery.keyed, input: Schema.Number, success: Schema.String })
-const charge = Node.make("charge", { input: Schema.Number, success: Schema.String, effects: [Charge] }, (cents) => Charge(cents))
+const charge = Node.make("charge", { input: Schema.Number, success: Schema.String, effects: [Charge] }, (cents) =>
+  Charge(cents)
+)
 const Approval = Interrupt.make("approval", { payload: Schema.Number, answer: Schema.Boolean })
 
 const Refund = Workflow.make("refund", { version: "1", input: Schema.Number, success: Schema.String }, (cents) =>
@@ -33,7 +35,13 @@ describe("a workflow", () => {
       assert.strictEqual(d.status, "waiting", JSON.stringify(d))
       yield* TestClock.adjust("3 days")
       yield* client.awaitStatus(run, ({ waitingFor }) => waitingFor.some((w) => w._tag === "Answer"))
-      yield* client.resume(Approval, { branch: run.branch, interrupt: "approval#1", value: true, deliveryId: "d1", intent: "retry" })
+      yield* client.resume(Approval, {
+        branch: run.branch,
+        interrupt: "approval#1",
+        value: true,
+        deliveryId: "d1",
+        intent: "retry"
+      })
       assert.strictEqual(yield* client.result(Refund, run), "r5 r6 r7")
       assert.deepStrictEqual(fired, [5, 6, 7])
       yield* Testing.replayCheck(Refund, run.branch)
