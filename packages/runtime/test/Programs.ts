@@ -348,4 +348,4 @@ export const interpreter = (stage: Stage) => {
   )
   return { workflow, handlers }
 }
-export type Interpreter = ReturnType<typeof interpreter>
+type Interpreter = ReturnType<typeof interpreter>

@@ -200,7 +200,8 @@ export const makeLeases = (db: Database, shared: boolean): Leases => {
       Effect.gen(function* () {
         const [row] = yield* sql<RawWorker>`SELECT * FROM fermata_workers WHERE worker_id = ${worker}`
         if (row === undefined || own.has(worker)) return "unknown" as const
-        if (row.state === "dead") return "dead" as const
+        // One that left had waited for its firings first.
+        if (row.state === "dead" || row.state === "left") return "dead" as const
         const [self] = own.values()
         if (sightOf(self, row) !== "gone") return "unknown" as const
         return "dead" as const
