@@ -15,13 +15,28 @@ export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
-    include: [
-      "packages/*/test/**/*.test.ts",
-      "examples/*/test/**/*.test.ts",
-      "bench/test/**/*.test.ts",
-      "test/**/*.test.ts"
-    ],
     exclude: ["**/node_modules/**", "**/dist/**"],
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "packages",
+          include: ["packages/*/test/**/*.test.ts", "examples/*/test/**/*.test.ts", "bench/test/**/*.test.ts"],
+          sequence: { groupOrder: 0 }
+        }
+      },
+      {
+        // Crashes, races and zombies start many processes and keep short leases: one file at a time, after all else, so
+        // that a starved machine does not decide.
+        extends: true,
+        test: {
+          name: "processes",
+          include: ["test/**/*.test.ts"],
+          poolOptions: { forks: { singleFork: true } },
+          sequence: { groupOrder: 1 }
+        }
+      }
+    ],
     globalSetup: ["./test/setup/postgres.ts"],
     reporters: ["default", "./test/setup/SummaryReporter.ts"],
     pool: "forks",

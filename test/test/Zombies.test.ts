@@ -12,7 +12,7 @@ import { Effect, Schema, type Scope } from "effect"
 import { join } from "node:path"
 
 /** Milliseconds. */
-const lease = 1000
+const lease = 2000
 
 type Database = (typeof PlaneAddress.databases)[number]
 
