@@ -3,7 +3,7 @@
  * writer in order. It is the only thing that appends to its branch, so recorded order is the order of `append`.
  */
 import { admitAppend, admitEntry, type BranchId, type Entry, type EntryDraft, isTerminal } from "@fermata/contract"
-import { Effect, Either } from "effect"
+import { Effect, Either, FiberRef } from "effect"
 import type { BranchJournal, Claim, Release } from "../Ledger.js"
 import { EntryRefused, Fenced, InboxAdvanced, type LedgerError, LedgerUnusable } from "../LedgerError.js"
 import { lockBranch } from "./BranchRows.js"
@@ -142,9 +142,12 @@ export class AppendBuffer implements BranchJournal, PartSource {
     return Effect.suspend(() => {
       if (this.lost) return Effect.fail(this.lossNow())
       this.beExclusive()
-      const transaction = Effect.zipRight(
-        this.awaitDurable(this.head),
-        Effect.suspend(() => this.runTransaction(body, outcome))
+      // The body's spans are its caller's, whatever the ledger does about its own statements.
+      const transaction = Effect.flatMap(FiberRef.get(FiberRef.currentTracerEnabled), (traced) =>
+        Effect.zipRight(
+          this.awaitDurable(this.head),
+          Effect.suspend(() => this.runTransaction(Effect.withTracerEnabled(body, traced), outcome))
+        )
       )
       return Effect.ensuring(
         Effect.tapError(transaction, (cause) => Effect.sync(() => this.fail(cause))),

@@ -151,7 +151,8 @@ export const makeDatabase = (options: {
       return attempt(0)
     })
 
-  const query: Database["query"] = (operation, effect) => retried(operation, effect)
+  // The ledger's operations are spans; a span for each of their statements besides would cost more than the statement.
+  const query: Database["query"] = (operation, effect) => Effect.withTracerEnabled(retried(operation, effect), false)
   return {
     dialect,
     name,
@@ -164,7 +165,7 @@ export const makeDatabase = (options: {
     syncTime: options.syncTime(query),
     forUpdate: sql.literal(dialect === "pg" ? "FOR UPDATE" : ""),
     forUpdateSkipLocked: sql.literal(dialect === "pg" ? "FOR UPDATE SKIP LOCKED" : ""),
-    transaction: (operation, body) => retried(operation, once(body)),
+    transaction: (operation, body) => Effect.withTracerEnabled(retried(operation, once(body)), false),
     query
   }
 }
