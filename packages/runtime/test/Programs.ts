@@ -348,4 +348,3 @@ export const interpreter = (stage: Stage) => {
   )
   return { workflow, handlers }
 }
-type Interpreter = ReturnType<typeof interpreter>
