@@ -30,7 +30,7 @@ import { rootFiber, type RootFiber } from "./RootFiber.js"
 import { runEnd } from "./RunEnd.js"
 import { RunningSteps } from "./RunningSteps.js"
 import type { StepHost } from "./Step.js"
-import { describeEntry, type Divergence, isCommandMark, Timeline } from "./Timeline.js"
+import { describeEntry, type Divergence, Timeline } from "./Timeline.js"
 import { WorkflowCommands } from "./WorkflowCommands.js"
 
 /** What a branch needs of its worker. */
@@ -230,8 +230,8 @@ export class BranchRun {
     this.deliver(event, () => {
       const leftover = this.timeline.leftover()
       if (leftover !== undefined) return this.diverge(leftover)
-      // Command marks were folded in as they were matched.
-      for (const mark of marks) if (!isCommandMark(mark.kind)) this.recovery.apply(mark)
+      // The timeline gives the host's marks alone: command marks were folded in as they were matched.
+      for (const mark of marks) this.recovery.apply(mark)
       this.mailbox.post(() => this.replay())
     })
   }

@@ -8,6 +8,7 @@ import type { Runtime } from "effect"
 import { Effect, type Exit } from "effect"
 import type { Problem } from "../Problem.js"
 import type * as Workflow from "../Workflow.js"
+import { isCommandMark } from "./Timeline.js"
 import { BranchRun, type BranchHost } from "./BranchRun.js"
 
 /** What the code does with a history. */
@@ -140,9 +141,7 @@ export const checkEveryPrefix = (
       if (found !== undefined) return { seq, message: `from the first ${seq} entries: ${found.message}` }
       const next = body[length]
       const missing = prefix.issued[0]
-      const commandMark =
-        next !== undefined &&
-        (next.kind === "timer.started" || next.kind === "interrupt.opened" || next.kind === "interrupt.closed")
+      const commandMark = next !== undefined && isCommandMark(next.kind)
       if (
         commandMark &&
         (missing?.kind !== next.kind || missing.key !== next.key || missing.payload !== next.payload)

@@ -44,11 +44,6 @@ export class Timeline {
     for (const entry of entries) if (isEvent(entry.kind) && entry.kind.startsWith("step.")) this.ended.add(entry.key)
   }
 
-  /** True while there is an event that was not replayed. */
-  get replaying(): boolean {
-    return this.next < this.entries.length
-  }
-
   /** True if the history ends with the event that was taken last: nothing shows that anybody ran what it sets off. */
   get endsBare(): boolean {
     return this.last && this.bare
