@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Interrupt, Node, Workflow } from "@fermata/runtime"
 import * as Testing from "@fermata/runtime/testing"
-import { Clock, Duration, Effect, Exit, Schedule, Schema } from "effect"
+import { Clock, Deferred, Duration, Effect, Exit, FiberId, Schedule, Schema } from "effect"
 import { type House, play } from "./House.js"
 
 const Ask = Interrupt.make("ask", { answer: Schema.String })
@@ -99,6 +99,25 @@ describe("durable time", () => {
       )
     )
   }
+
+  it.live("a timer that starts two steps waits for both, also if the first ends at once", () => {
+    const letGo = Deferred.unsafeMake<void>(FiberId.none)
+    const late = Node.make("late", {}, () => Deferred.await(letGo))
+    const Both = Workflow.make("both", { version: "1" }, () =>
+      Effect.sleep("500 millis").pipe(Effect.zipRight(Effect.all([nothing(), late()], { concurrency: "unbounded" })))
+    )
+    return play((house) =>
+      Effect.gen(function* () {
+        yield* house.hire(Testing.worker({ workflows: [Both] }))
+        const { branch } = yield* house.client.start(Both, undefined, { run: "r" })
+        yield* house.recorded(branch, "timer.started sleep#1")
+        yield* house.pass("500 millis")
+        yield* house.recorded(branch, "step.succeeded nothing#1")
+        yield* Deferred.succeed(letGo, undefined)
+        yield* house.client.result(Both, branch)
+      })
+    )
+  })
 
   it.live("an infinite sleep is refused where the workflow asks for it; NaN is none, as Effect has it (B67)", () => {
     const Endless = Workflow.make("endless", { version: "1", success: Schema.String }, () =>

@@ -27,7 +27,8 @@ export class Mailbox {
   private next = 0
   /** An asynchronous operation that a job began is under way. */
   private busy = false
-  private pumping = false
+  /** A job, or what is called back for one, runs. */
+  private handling = false
   private closed = false
 
   constructor(
@@ -60,30 +61,41 @@ export class Mailbox {
     return !this.busy && !this.closed && !this.hooks.blocked()
   }
 
-  /** Runs a job, or what is called back for one, so that its failure is this branch's. */
+  /**
+   * Runs a job, or what is called back for one, so that its failure is this branch's. Nothing else is handled before it
+   * is over: what it posts waits for the next `pump`, also when the event loop called it outside of one.
+   */
   guard(job: () => void): void {
+    const within = this.handling
+    this.handling = true
     try {
       job()
     } catch (error) {
       this.hooks.onFailure(error)
+    } finally {
+      this.handling = within
     }
   }
 
   /** Handles what waits, as far as it may be handled now. */
   pump(): void {
-    if (this.pumping || !this.free) return
-    this.pumping = true
+    if (this.handling) return
     const deadline = performance.now() + turn
     let handled = 0
-    while (this.next < this.jobs.length && this.free) {
+    while (this.free) {
       const job = this.jobs[this.next++]
+      if (job === undefined) {
+        this.next = 0
+        this.guard(this.hooks.onIdle)
+        if (this.jobs.length === 0) return
+        continue
+      }
       if (this.next === this.jobs.length || this.next > 1024) {
         this.jobs.splice(0, this.next)
         this.next = 0
       }
-      if (job !== undefined) this.guard(job)
+      this.guard(job)
       if ((++handled & 15) === 0 && performance.now() > deadline) {
-        this.pumping = false
         setImmediate(() => {
           if (this.free) this.guard(this.hooks.onTurn)
           this.pump()
@@ -91,8 +103,6 @@ export class Mailbox {
         return
       }
     }
-    this.pumping = false
-    if (this.jobs.length === 0 && this.free) this.guard(this.hooks.onIdle)
   }
 
   /** Runs an operation with the mailbox held; what is made of its exit comes before the next job. */
