@@ -319,11 +319,12 @@ export interface Ledger {
   }) => Effect.Effect<ReadonlyArray<BranchInfo>, LedgerError>
   /** One query per branch of the lineage; every digest verified. */
   readonly history: (branch: BranchId) => Effect.Effect<History, RunNotFound | RunPurged | CorruptJournal | LedgerError>
-  /** The terminal entry of a branch, verified by its digest against the branch's row; `undefined` while it is not over. */
-  readonly ending: (
-    branch: BranchId
-  ) => Effect.Effect<
-    (Entry & { readonly kind: TerminalKind }) | undefined,
+  /** A branch and its terminal entry, verified by its digest against the branch's row; `undefined` while it is not over. */
+  readonly ending: (branch: BranchId) => Effect.Effect<
+    {
+      readonly branch: BranchInfo
+      readonly entry: (Entry & { readonly kind: TerminalKind }) | undefined
+    },
     RunNotFound | RunPurged | CorruptJournal | LedgerError
   >
 
@@ -385,14 +386,22 @@ export interface Ledger {
     /** Whether another worker's process is seen to run. */
     readonly look: (place: WorkerPlace) => "running" | "gone" | "cannot tell"
   }) => Effect.Effect<WorkerLease, LedgerError, Scope.Scope>
-  /** Takes branches that want a worker, oldest first; definitions are `workflow@version`. Branches of dead or lapsed workers are freed first. */
+  /** Takes branches that want a worker, oldest first; definitions are `workflow@version`. */
   readonly claim: (options: {
     readonly worker: string
     readonly definitions: ReadonlyArray<string>
     readonly limit: number
+    /** False: branches of dead or lapsed workers are not freed first, since they were looked for just now. */
+    readonly freeLost?: boolean
   }) => Effect.Effect<ReadonlyArray<Claim>, LedgerError | CorruptJournal>
-  /** When the next waiting branch of these definitions is due, and when the next foreign lease lapses (ledger milliseconds). */
+  /** The history of a claimed branch: one query per branch of the lineage; every digest verified. */
+  readonly claimed: (
+    claim: Claim
+  ) => Effect.Effect<ReadonlyArray<Entry>, RunNotFound | RunPurged | CorruptJournal | LedgerError>
+  /** When the next branch of these definitions that no worker has is due (ledger milliseconds). */
   readonly nextWake: (definitions: ReadonlyArray<string>) => Effect.Effect<number | undefined, LedgerError>
+  /** When the next lease of a worker of another ledger lapses (ledger milliseconds). */
+  readonly nextLapse: Effect.Effect<number | undefined, LedgerError>
   readonly open: (claim: Claim) => BranchJournal
   /** Branches that `worker` owns with something in their inbox beyond what was moved is for the caller to compare. */
   readonly ownedInboxHeads: (

@@ -97,6 +97,7 @@ const make = (options: LedgerOptions): Effect.Effect<Ledger, LedgerError, SqlCli
       ...claiming,
       register: leases.register,
       fate: leases.fate,
+      nextLapse: leases.nextLapse,
       open: (claim) => new AppendBuffer(db, writer, claim),
       announcements: hub.stream,
       subscribe: (callback) => hub.subscribe(callback)

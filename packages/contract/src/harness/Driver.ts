@@ -32,6 +32,8 @@ export interface Process {
   readonly ask: <O extends Operation>(operation: O, request: Request<O>) => Effect.Effect<Reply<O>, DriverError>
   /** SIGKILL, and waits until it is gone. */
   readonly kill: Effect.Effect<void>
+  /** Fails when the process ends without having been killed from here. */
+  readonly ended: Effect.Effect<never, DriverFault>
   /** SIGSTOP. Nothing in this process: there only the barrier holds it. */
   readonly freeze: Effect.Effect<void>
   /** SIGCONT. */
@@ -99,6 +101,7 @@ export const inProcess = (plane: Plane, limits: Limits = {}): Driver => {
               (session[operation] as (request: unknown) => Effect.Effect<unknown, Declined>)(request)
             ).pipe(Effect.flatMap((reply) => decodeReply(operation, reply))),
           kill: Scope.close(scope, Exit.void),
+          ended: Effect.never,
           freeze: Effect.void,
           thaw: Effect.void
         } satisfies Process

@@ -136,6 +136,15 @@ export type Receipt = typeof Receipt.Type
 export const RecordedStep = Schema.Struct({ step: Schema.String, value: Schema.Unknown })
 export type RecordedStep = typeof RecordedStep.Type
 
+/** What a `transactional` effect wrote. */
+export const Committed = Schema.Struct({
+  step: Schema.String,
+  effect: Schema.String,
+  input: Schema.Unknown,
+  value: Schema.String
+})
+export type Committed = typeof Committed.Type
+
 /** The operations of a session: what is asked, and what is answered. `docs/contract-driver.md` says what each means. */
 export const operations = {
   /** Starts a run, durably; the answer names its first branch. The same run again is the same run. */
@@ -186,7 +195,7 @@ export const operations = {
   /** What `transactional` effects committed to the plane's own database for the run. */
   committed: {
     request: Schema.Struct({ run: Schema.String }),
-    reply: Schema.Struct({ effects: Schema.Array(Schema.Struct({ step: Schema.String, effect: Schema.String })) })
+    reply: Schema.Struct({ effects: Schema.Array(Committed) })
   },
   /** Damages a recorded outcome of the branch in the store. */
   damage: { request: Schema.Struct({ branch: Schema.String }), reply: Schema.Struct({}) },

@@ -1,7 +1,8 @@
 /** Taking branches that want a worker, and saying when the next one will. Only due rows are touched (LV, cost). */
 import type { SqlError } from "@effect/sql/SqlError"
-import { Effect } from "effect"
-import type { BranchInfo, Claim, Ledger, RunRow } from "../Ledger.js"
+import type { Fragment } from "@effect/sql/Statement"
+import { Array as Arr, Effect } from "effect"
+import type { BranchInfo, Claim, Ledger } from "../Ledger.js"
 import { CorruptJournal } from "../LedgerError.js"
 import { verifyRun } from "./BranchRows.js"
 import type { Database, Transaction } from "./Database.js"
@@ -15,7 +16,13 @@ export interface Claims extends Pick<Ledger, "claim" | "disown" | "nextWake" | "
   readonly forget: (branch: string, epoch: number) => void
 }
 
-/** SQLite unites a limited number of queries; beyond this many definitions their backlog is sorted instead. */
+/** What a claim says of a branch besides its row. */
+interface Background extends RawRun {
+  readonly branch_id: string
+  readonly head_at: Int | null
+}
+
+/** SQLite unites a limited number of queries: more definitions than this are looked at in several. */
 const mostUnited = 200
 
 /** Makes them over a database and its leases. */
@@ -26,36 +33,53 @@ export const makeClaims = (db: Database, leases: Leases): Claims => {
   /** Workers whose last claim's reply did not come. */
   const uncertain = new Set<string>()
 
-  const due = (definition: string, limit: number, now: number) => sql`SELECT branch_id, ready_at FROM fermata_branches
-    WHERE definition = ${definition} AND owner IS NULL AND ready_at IS NOT NULL AND ready_at <= ${now}
-    ORDER BY ready_at LIMIT ${limit}`
+  /** Branches that are due, oldest first: each definition's oldest, then the oldest of all, without sorting the backlog. */
+  const dueBranches = (definitions: ReadonlyArray<string>, limit: number) =>
+    Effect.gen(function* () {
+      const now = db.unsafeNow()
+      // SQLite plans a statement anew at each run if a limit is a bare parameter: several times what running it costs.
+      const most = sql`(${limit} + 0)`
+      const due: Array<{ readonly branch_id: string; readonly ready_at: Int }> = []
+      for (const some of Arr.chunksOf(definitions, mostUnited)) {
+        const oldest = (definition: string) =>
+          sql`SELECT * FROM (SELECT branch_id, ready_at FROM fermata_branches WHERE definition = ${definition}
+            AND owner IS NULL AND ready_at IS NOT NULL AND ready_at <= ${now} ORDER BY ready_at LIMIT ${most}) AS due`
+        due.push(...(yield* sql<(typeof due)[number]>`${sql.join(" UNION ALL ", false)(some.map(oldest))}`))
+      }
+      return due
+        .sort((a, b) => Number(a.ready_at) - Number(b.ready_at))
+        .slice(0, limit)
+        .map((row) => row.branch_id)
+    })
 
-  /** Each definition's oldest, then the oldest of all: the index gives them without sorting the backlog. */
+  /** PostgreSQL: the branches are chosen again where they are taken, and those that another worker is taking are left. */
   const isCandidate = (definitions: ReadonlyArray<string>, limit: number, now: number) =>
-    db.dialect === "pg"
-      ? // As an array it is computed once: a join could run it again, and lock and take more than the limit.
-        sql`branch_id = ANY (ARRAY (SELECT due.branch_id
-          FROM (VALUES ${sql.csv(definitions.map((definition) => sql`(${definition}::text)`))}) AS wanted (definition)
-          CROSS JOIN LATERAL (SELECT branch_id, ready_at FROM fermata_branches AS branch
-            WHERE branch.definition = wanted.definition AND owner IS NULL AND ready_at IS NOT NULL AND ready_at <= ${now}
-            ORDER BY ready_at LIMIT ${limit} ${db.forUpdateSkipLocked}) AS due
-          ORDER BY due.ready_at LIMIT ${limit}))`
-      : definitions.length > mostUnited
-        ? sql`branch_id IN (SELECT branch_id FROM fermata_branches WHERE ${sql.in("definition", definitions)}
-            AND owner IS NULL AND ready_at IS NOT NULL AND ready_at <= ${now} ORDER BY ready_at LIMIT ${limit})`
-        : sql`branch_id IN (SELECT branch_id FROM (${sql.join(
-            " UNION ALL ",
-            false
-          )(
-            definitions.map((definition) => sql`SELECT * FROM (${due(definition, limit, now)})`)
-          )}) ORDER BY ready_at LIMIT ${limit})`
+    // As an array it is computed once: a join could run it again, and lock and take more than the limit.
+    sql`branch_id = ANY (ARRAY (SELECT due.branch_id
+      FROM (VALUES ${sql.csv(definitions.map((definition) => sql`(${definition}::text)`))}) AS wanted (definition)
+      CROSS JOIN LATERAL (SELECT branch_id, ready_at FROM fermata_branches AS branch
+        WHERE branch.definition = wanted.definition AND owner IS NULL AND ready_at IS NOT NULL AND ready_at <= ${now}
+        ORDER BY ready_at LIMIT ${limit} ${db.forUpdateSkipLocked}) AS due
+      ORDER BY due.ready_at LIMIT ${limit}))`
+
+  const occupy = (worker: string, which: Fragment) => sql<RawBranch>`UPDATE fermata_branches
+    SET owner = ${worker}, status = 'running', epoch = epoch + 1, ready_at = NULL, problem = NULL
+    WHERE ${which} RETURNING *`
+
+  const occupyDue = ({ definitions, limit, worker }: Parameters<Ledger["claim"]>[0]) =>
+    Effect.gen(function* () {
+      const now = db.unsafeNow()
+      if (db.dialect === "pg") return yield* occupy(worker, isCandidate(definitions, limit, now))
+      const rows: Array<RawBranch> = []
+      for (const branch of yield* dueBranches(definitions, limit)) {
+        rows.push(...(yield* occupy(worker, sql`branch_id = ${branch}`)))
+      }
+      return rows
+    })
 
   const take = (transaction: Transaction, options: Parameters<Ledger["claim"]>[0], afterLostReply: boolean) =>
     Effect.gen(function* () {
-      const now = db.unsafeNow()
-      const rows = yield* sql<RawBranch>`UPDATE fermata_branches
-        SET owner = ${options.worker}, status = 'running', epoch = epoch + 1, ready_at = NULL, problem = NULL
-        WHERE ${isCandidate(options.definitions, options.limit, now)} RETURNING *`
+      const rows = yield* occupyDue(options)
       const lost = afterLostReply
         ? (yield* sql<RawBranch>`SELECT * FROM fermata_branches WHERE owner = ${options.worker}`).filter(
             (row) => handed.get(row.branch_id) !== Number(row.epoch) && !rows.some((r) => r.branch_id === row.branch_id)
@@ -63,10 +87,10 @@ export const makeClaims = (db: Database, leases: Leases): Claims => {
         : []
       const branches = [...lost, ...rows].map(branchOfRow)
       if (branches.length === 0) return []
-      const [runs, times] = [yield* runsOf(branches), yield* timesOf(branches)]
+      const backgrounds = yield* backgroundsOf(branches)
       const claims: Array<Claim> = []
       for (const branch of branches) {
-        const claim = yield* Effect.catchTag(claimOf(branch, runs, times), "CorruptJournal", (damage) =>
+        const claim = yield* Effect.catchTag(claimOf(branch, backgrounds.get(branch.branch)), "CorruptJournal", (damage) =>
           Effect.as(setAside(transaction, branch, damage), undefined)
         )
         if (claim !== undefined) claims.push(claim)
@@ -74,41 +98,31 @@ export const makeClaims = (db: Database, leases: Leases): Claims => {
       return claims
     })
 
-  const runsOf = (branches: ReadonlyArray<BranchInfo>) =>
+  /** The runs of branches, and `at` of the entries at their heads, by branch. */
+  const backgroundsOf = (branches: ReadonlyArray<BranchInfo>) =>
     Effect.map(
-      sql<RawRun>`SELECT * FROM fermata_runs WHERE ${sql.in(
-        "run_id",
-        branches.map(({ run }) => run)
-      )}`,
-      (rows) => new Map(rows.map((row) => [row.run_id, runOfRow(row)]))
-    )
-
-  /** `at` of the entries at the branches' heads, by branch. */
-  const timesOf = (branches: ReadonlyArray<BranchInfo>) =>
-    Effect.map(
-      sql<{ readonly branch_id: string; readonly at: Int }>`SELECT entry.branch_id, entry.at
-        FROM fermata_branches AS branch
-        JOIN fermata_journal AS entry ON entry.branch_id = branch.branch_id AND entry.seq = branch.head
+      sql<Background>`SELECT run.*, branch.branch_id, entry.at AS head_at FROM fermata_branches AS branch
+        JOIN fermata_runs AS run ON run.run_id = branch.run_id
+        LEFT JOIN fermata_journal AS entry ON entry.branch_id = branch.branch_id AND entry.seq = branch.head
         WHERE ${sql.in(
           "branch.branch_id",
           branches.map(({ branch }) => branch)
         )}`,
-      (rows) => new Map(rows.map((row) => [row.branch_id, Number(row.at)]))
+      (rows) => new Map(rows.map((row) => [row.branch_id, row]))
     )
 
   const claimOf = (
     branch: BranchInfo,
-    runs: ReadonlyMap<string, RunRow>,
-    times: ReadonlyMap<string, number>
+    background: Background | undefined
   ): Effect.Effect<Claim, SqlError | CorruptJournal> =>
     Effect.gen(function* () {
-      const run = runs.get(branch.run)
-      if (run === undefined) {
+      if (background === undefined) {
         // Held without a run it would be given back and claimed again without end (LV).
         return yield* new CorruptJournal({ table: "runs", id: branch.run, seq: null, detail: "the row is missing" })
       }
-      yield* verifyRun(run)
-      return { run, branch, headAt: times.get(branch.branch) ?? (yield* inheritedTime(branch)) }
+      const run = yield* verifyRun(runOfRow(background))
+      const { head_at: headAt } = background
+      return { run, branch, headAt: headAt === null ? yield* inheritedTime(branch) : Number(headAt) }
     })
 
   /** A fork without entries of its own stands on an ancestor's. */
@@ -133,20 +147,16 @@ export const makeClaims = (db: Database, leases: Leases): Claims => {
       transaction.announce({ _tag: "Changed", branch: branch.branch })
     })
 
-  const anyDue = (definitions: ReadonlyArray<string>) =>
-    Effect.map(
-      sql`SELECT 1 FROM fermata_branches WHERE ${sql.in("definition", definitions)} AND owner IS NULL
-        AND ready_at IS NOT NULL AND ready_at <= ${db.unsafeNow()} LIMIT 1`,
-      (rows) => rows.length > 0
-    )
-
   const claim: Claims["claim"] = Effect.fn("Ledger.claim")((options) =>
     Effect.gen(function* () {
-      yield* leases.freeForeign(options.worker)
+      if (options.freeLost ?? true) yield* leases.freeForeign(options.worker)
       if (options.definitions.length === 0 || options.limit < 1) return []
       // An idle look takes no write lock.
       const { worker } = options
-      if (!uncertain.has(worker) && !(yield* db.query("look for work", anyDue(options.definitions)))) return []
+      if (!uncertain.has(worker)) {
+        const some = yield* db.query("look for work", dueBranches(options.definitions, 1))
+        if (some.length === 0) return []
+      }
       const claims = yield* db.transaction("claim branches", (transaction) => {
         const claimed = take(transaction, options, uncertain.has(worker))
         // Until the reply is there: if this try's is lost, the next one looks for what it took (LV).
@@ -164,13 +174,16 @@ export const makeClaims = (db: Database, leases: Leases): Claims => {
       "look for the next wake-up",
       Effect.gen(function* () {
         const times: Array<number> = []
-        for (const definition of definitions) {
-          const [row] = yield* sql<{ readonly next: Int | null }>`SELECT MIN(ready_at) AS next FROM fermata_branches
-            WHERE definition = ${definition} AND owner IS NULL AND ready_at IS NOT NULL`
-          if (row?.next !== undefined && row.next !== null) times.push(Number(row.next))
+        for (const some of Arr.chunksOf(definitions, mostUnited)) {
+          const earliest = (definition: string) =>
+            sql`SELECT MIN(ready_at) AS next FROM fermata_branches
+              WHERE definition = ${definition} AND owner IS NULL AND ready_at IS NOT NULL`
+          const rows = yield* sql<{ readonly next: Int | null }>`${sql.join(
+            " UNION ALL ",
+            false
+          )(some.map(earliest))}`
+          for (const { next } of rows) if (next !== null) times.push(Number(next))
         }
-        const lapse = yield* leases.nextLapse
-        if (lapse !== undefined) times.push(lapse)
         return times.length === 0 ? undefined : Math.min(...times)
       })
     )

@@ -9,6 +9,7 @@ import type { Fragment } from "@effect/sql/Statement"
 import { Effect, Exit } from "effect"
 import type { Announcement } from "../Ledger.js"
 import type { LedgerError } from "../LedgerError.js"
+import { directSql } from "./DirectSql.js"
 import { encodeAnnouncement, type Hub } from "./Hub.js"
 import { causeOf, failureKind, ledgerError } from "./SqlFailure.js"
 
@@ -83,7 +84,8 @@ export const makeDatabase = (options: {
   readonly unsafeNow: () => number
   readonly syncTime: (query: Database["query"]) => Effect.Effect<void, LedgerError>
 }): Database => {
-  const { dialect, name, sql, hub, instance } = options
+  const { dialect, name, hub, instance } = options
+  const sql = directSql(options.sql)
   // LV: a process that stops inside a transaction must not keep its locks. For the transaction only, and in one round
   // trip: the settings of a pooled connection are its owner's.
   const begin =

@@ -3,7 +3,6 @@
  * owns. Taking a branch over raises its epoch, which fences whoever had it.
  */
 import { canSee, judgeOwner, type ProcessSight, type WorkerPlace } from "@fermata/contract"
-import type { SqlError } from "@effect/sql/SqlError"
 import { Data, Deferred, Duration, Effect, Option } from "effect"
 import { randomUUID } from "node:crypto"
 import type { Ledger } from "../Ledger.js"
@@ -28,11 +27,9 @@ interface Registration {
 }
 
 /** The part of the leases that claiming needs. */
-export interface Leases extends Pick<Ledger, "register" | "fate"> {
+export interface Leases extends Pick<Ledger, "register" | "fate" | "nextLapse"> {
   /** Frees the branches of workers that are dead or whose lease lapsed, as this worker sees it. */
   readonly freeForeign: (worker: string) => Effect.Effect<void, Effect.Effect.Error<ReturnType<Ledger["fate"]>>>
-  /** When the next lease of a worker of another ledger lapses. */
-  readonly nextLapse: Effect.Effect<number | undefined, SqlError>
 }
 
 /** A branch is renewed this often within one lease. */
@@ -209,7 +206,7 @@ export const makeLeases = (db: Database, shared: boolean): Leases => {
     )
   )
 
-  const nextLapse: Leases["nextLapse"] = Effect.map(aliveForeign, (workers) =>
+  const nextLapse: Leases["nextLapse"] = Effect.map(db.query("look at other workers", aliveForeign), (workers) =>
     workers.length === 0
       ? undefined
       : Math.min(

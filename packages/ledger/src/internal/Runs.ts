@@ -6,10 +6,10 @@ import { CorruptJournal, RunConflict, RunPurged } from "../LedgerError.js"
 import { branchNotFound, notFound, readBranch, readRun, runState } from "./BranchRows.js"
 import type { Database } from "./Database.js"
 import { entryDigest, runDigest } from "./Digest.js"
-import { readHistory } from "./History.js"
+import { readEntries, readHistory } from "./History.js"
 import { branchOfRow, entryOfRow, isOver, type RawBranch, type RawEntry } from "./Rows.js"
 
-type Runs = Pick<Ledger, "start" | "run" | "branch" | "branches" | "list" | "history" | "ending">
+type Runs = Pick<Ledger, "start" | "run" | "branch" | "branches" | "list" | "history" | "claimed" | "ending">
 
 /** The ledger's operations on runs. */
 export const makeRuns = (db: Database): Runs => {
@@ -140,14 +140,21 @@ export const makeRuns = (db: Database): Runs => {
     )
   )
 
+  const claimed: Runs["claimed"] = Effect.fn("Ledger.claimed")(({ branch, run }) =>
+    db.query(
+      "read a claimed branch",
+      Effect.catchTag(readEntries(db, run, branch), "CorruptJournal", unlessPurged(branch.branch))
+    )
+  )
+
   const ending: Runs["ending"] = Effect.fn("Ledger.ending")((id) =>
     db.query(
       "read how a branch ended",
       Effect.gen(function* () {
         const row = yield* knownBranch(id)
-        if (!isOver(row.status)) return undefined
+        if (!isOver(row.status)) return { branch: row, entry: undefined }
         const last = yield* Effect.catchTag(lastEntry(row), "CorruptJournal", unlessPurged(id))
-        if (isTerminalEntry(last)) return last
+        if (isTerminalEntry(last)) return { branch: row, entry: last }
         return yield* new CorruptJournal({
           table: "branches",
           id,
@@ -176,7 +183,7 @@ export const makeRuns = (db: Database): Runs => {
       return last
     })
 
-  return { start, run, branch, branches, list, history, ending }
+  return { start, run, branch, branches, list, history, claimed, ending }
 }
 
 const isTerminalEntry = (entry: Entry | undefined): entry is Entry & { readonly kind: TerminalKind } =>

@@ -33,7 +33,7 @@ const claimUntil = (ledger: Ledger, worker: string, count: number) =>
     while (taken.length < count) {
       for (const { run } of yield* ledger.claim({ worker, definitions, limit: 10 })) taken.push(run.run)
       // Its own say of when looking again is worth it.
-      const wake = (yield* ledger.nextWake(definitions)) ?? 0
+      const wake = (yield* ledger.nextLapse) ?? 0
       yield* Effect.sleep(Math.min(1_000, Math.max(0, wake - ledger.unsafeNow())))
     }
     return taken.toSorted()
@@ -50,7 +50,7 @@ describe("a worker that stands still inside a transaction", () => {
       yield* startRun(ledger, other)
       const claims = yield* ledger.claim({ worker, definitions, limit: 10 })
       expect(claims.map(({ run }) => run.run)).toEqual([other])
-      expect(yield* ledger.nextWake(definitions)).toBeGreaterThan(ledger.unsafeNow())
+      expect(yield* ledger.nextLapse).toBeGreaterThan(ledger.unsafeNow())
       // Its row is still alive: nothing of it was freed by half.
       expect(yield* ledger.sql`SELECT 1 FROM fermata_workers WHERE state = 'expired'`).toEqual([])
       yield* child.kill

@@ -205,7 +205,7 @@ export const journalSuite = (place: Place): void => {
         const row = yield* ledger.branch(journal.branch)
         expect(row).toMatchObject({ status: "completed", owner: null, readyAt: null, head: 3 })
         expect(yield* ledger.pendingInterrupts({ run: row.run })).toEqual([])
-        expect((yield* ledger.ending(journal.branch))?.kind).toBe("run.completed")
+        expect((yield* ledger.ending(journal.branch)).entry?.kind).toBe("run.completed")
         expect(journal.lost).toBe(true)
         expect(() => journal.append(stepDone("late"))).toThrow(Fenced)
         journal.onDurable(3, (lost) => expect(lost).toBeUndefined())

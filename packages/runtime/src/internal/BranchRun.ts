@@ -74,6 +74,8 @@ export class BranchRun {
   private gone = false
   private parked = false
   private inboxDirty = false
+  /** The host had a turn since something was delivered last. */
+  private lingered = false
   private time = 0
   private exit: Exit.Exit<unknown, unknown> | undefined
   /** The live outcome of the step whose event is being delivered: as its text reads back. */
@@ -247,7 +249,8 @@ export class BranchRun {
     // What the history leaves to do is begun below, whichever activation asked for it.
     this.commands.takeChanges()
     // What was accepted meanwhile (a settlement, an answer, a cancel) comes before anything starts.
-    this.readInbox(() => this.takeUp())
+    if (this.inboxDirty || this.inboxBehind(this.claim.branch.inboxHead)) this.readInbox(() => this.takeUp())
+    else this.takeUp()
   }
 
   /** Begins what the history leaves to do. */
@@ -263,6 +266,7 @@ export class BranchRun {
   /** Delivers an event that has its place in the history; `then` runs when no fiber is runnable any more. */
   private deliver(entry: Entry, then: () => void): void {
     this.time = entry.at
+    this.lingered = false
     const react = this.reaction(entry)
     if (react === undefined) return
     this.root.activate(react, (result) => {
@@ -461,6 +465,12 @@ export class BranchRun {
     if (blockedBy !== undefined) return this.releaseStuck(blockedBy, () => undefined, wakeAt)
     // A short wait is waited for here: letting go and claiming again costs more than the memory.
     if (wakeAt !== null && wakeAt - this.host.ledger.unsafeNow() < stayFor) return
+    // What the host wakes at once, against the rules, is found now and not when the branch is taken up again.
+    if (!this.lingered) {
+      this.lingered = true
+      setImmediate(() => this.mailbox.pump())
+      return
+    }
     this.release({ _tag: "Waiting", wakeAt }, "parked")
   }
 
@@ -477,14 +487,13 @@ export class BranchRun {
   ): void {
     this.writer.release(how, inboxSeen, (result) => {
       if (Either.isRight(result)) {
-        if (rest === "parked") {
-          this.parked = true
-          this.timer.clear()
-          this.steps.park()
-        } else {
-          this.evict()
-        }
-        return this.host.onRest(this, rest)
+        // What failed meanwhile is found again by whoever takes it up from its journal.
+        const keeps = rest === "parked" && this.failure === undefined
+        if (!keeps) this.evict()
+        this.parked = keeps
+        this.timer.clear()
+        this.steps.park()
+        return this.host.onRest(this, rest === "parked" && !keeps ? "released" : rest)
       }
       const refusal = result.left
       if (refusal._tag === "Lost") return this.lose(refusal.cause)

@@ -50,17 +50,12 @@ export const make = (ledger: Ledger, options: { readonly poll?: Duration.Duratio
       of: Parameters<Client["result"]>[1]
     ) {
       const branch = yield* branchOf(ledger, of)
-      const row = yield* ledger.branch(branch)
-      if (row.workflow !== workflow.name) {
-        return yield* new WrongWorkflow({ run: row.run, asked: workflow.name, stored: row.workflow })
-      }
-      const ending = yield* untilFound(
-        ledger,
-        mayHaveEnded(branch),
-        poll,
-        Effect.map(ledger.ending(branch), Option.fromNullable)
+      const look = Effect.flatMap(ledger.ending(branch), ({ branch: row, entry }) =>
+        row.workflow === workflow.name
+          ? Effect.succeed(Option.fromNullable(entry))
+          : Effect.fail(new WrongWorkflow({ run: row.run, asked: workflow.name, stored: row.workflow }))
       )
-      return yield* outcomeOf(workflow, ending)
+      return yield* outcomeOf(workflow, yield* untilFound(ledger, mayHaveEnded(branch), poll, look))
     }),
 
     describe: Effect.fn("Client.describe")(function* (of) {

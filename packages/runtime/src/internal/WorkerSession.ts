@@ -12,10 +12,11 @@ import {
   type LedgerError,
   LedgerUnavailable
 } from "@fermata/ledger"
-import { Cause, Deferred, Duration, Effect, Exit, type Runtime, type Scope } from "effect"
+import { Cause, Deferred, Effect, Exit, type Runtime, type Scope } from "effect"
 import type { Problem } from "../Problem.js"
 import type * as Workflow from "../Workflow.js"
 import { type BranchHost, BranchRun, type Rest } from "./BranchRun.js"
+import { HostTimer } from "./HostTimer.js"
 import * as ProcessTable from "./ProcessTable.js"
 
 /** What every session of one worker shares. */
@@ -64,9 +65,15 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
     const emptied = yield* Deferred.make<void>()
     let residentBytes = 0
     let stopping = false
-    let signal = yield* Deferred.make<void>()
+    /** Something may be there to claim since the last turn began. */
+    let awake = true
+    /** Ends the pause between two turns. */
+    let rouse: (() => void) | undefined
 
-    const wake = (): void => Deferred.unsafeDone(signal, Exit.void)
+    const wake = (): void => {
+      awake = true
+      rouse?.()
+    }
 
     const keepWarm = (run: BranchRun): void => {
       resident.set(run.branch, run)
@@ -97,11 +104,13 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
       } else {
         losses.delete(run.branch)
       }
+      const full = running.size >= options.concurrency
       if (running.get(run.branch) === run) running.delete(run.branch)
       if (rest === "parked" && !stopping) keepWarm(run)
       else if (rest === "parked") run.evict()
       if (stopping && running.size === 0) Deferred.unsafeDone(emptied, Exit.void)
-      wake()
+      // One that ended left nothing to wait for but its room.
+      if (rest !== "ended" || full) wake()
     }
 
     const place = yield* ProcessTable.self
@@ -140,16 +149,14 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
         })
       }
       warm?.evict()
-      return ledger.history(branch).pipe(
-        Effect.flatMap((history) =>
-          Effect.sync(() => {
-            const run = new BranchRun(host, workflow, claim, history.entries)
-            running.set(branch, run)
-            run.start()
-          })
-        ),
+      return ledger.claimed(claim).pipe(
+        Effect.map((history) => {
+          const run = new BranchRun(host, workflow, claim, history)
+          running.set(branch, run)
+          run.start()
+        }),
         Effect.catchTags({
-          // Purged between the claim and now: there is nothing to run.
+          // Taken over, ended and purged between the claim and now: there is nothing to run.
           RunNotFound: () => Effect.void,
           RunPurged: () => Effect.void,
           CorruptJournal: (error) =>
@@ -158,15 +165,24 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
       )
     }
 
-    const claimSome = Effect.gen(function* () {
-      for (;;) {
-        const room = Math.min(options.concurrency - running.size, claimAtMost)
-        if (room <= 0 || stopping) return
-        const claims = yield* ledger.claim({ worker, definitions, limit: room })
-        for (const claim of claims) yield* begin(claim)
-        if (claims.length < room) return
-      }
-    })
+    /** Branches whose inbox grew while some were being claimed. */
+    const heard = new Set<BranchId>()
+
+    const claimSome = (freeLost: boolean) =>
+      Effect.gen(function* () {
+        for (;;) {
+          const room = Math.min(options.concurrency - running.size, claimAtMost)
+          if (room <= 0 || stopping) return
+          heard.clear()
+          const claims = yield* ledger.claim({ worker, definitions, limit: room, freeLost })
+          for (const claim of claims) {
+            yield* begin(claim)
+            const { branch } = claim.branch
+            if (heard.has(branch)) running.get(branch)?.inboxChanged()
+          }
+          if (claims.length < room) return
+        }
+      })
 
     /** Compares what the database says is ours with what is in memory: unseen inboxes, and branches that nobody runs. */
     const lookAtOwned = Effect.gen(function* () {
@@ -188,11 +204,14 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
 
     let unheard = true
     let lookedAt = Number.NEGATIVE_INFINITY
+    /** When the next lease of another worker lapses, as of the last look. */
+    let lapse: number | undefined
     const listen = (announcement: Announcement): void => {
       switch (announcement._tag) {
         case "Ready":
           return wake()
         case "Inbox":
+          heard.add(announcement.branch)
           return running.get(announcement.branch)?.inboxChanged()
         case "Anything":
           unheard = true
@@ -206,24 +225,39 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
       (stop) => Effect.sync(stop)
     )
 
-    const turn = Effect.gen(function* () {
-      // The signal is renewed before looking, so that what comes while looking is not lost (LV).
-      const fresh = yield* Deferred.make<void>()
-      signal = fresh
-      yield* attempt("claiming branches", claimSome)
-      if (unheard || ledger.unsafeNow() - lookedAt >= options.poll) {
-        unheard = false
-        lookedAt = ledger.unsafeNow()
-        yield* attempt("looking at owned branches", lookAtOwned)
-      }
-      const due = yield* Effect.orElseSucceed(ledger.nextWake(definitions), () => undefined)
-      // Computed where the sleep begins: a clock that was moved in between must not make it longer.
-      const doze = Effect.suspend(() => {
-        const full = running.size >= options.concurrency
-        const left = due === undefined || full ? options.poll : due - ledger.unsafeNow()
-        return Effect.sleep(Duration.millis(Math.max(0, Math.min(options.poll, left))))
+    const alarm = new HostTimer(options.runtime, () => ledger.unsafeNow())
+
+    /** Waits until `due` (ledger milliseconds), or until woken. */
+    const pauseUntil = (due: number) =>
+      Effect.async<void>((resume) => {
+        if (awake) return resume(Effect.void)
+        rouse = () => {
+          rouse = undefined
+          alarm.clear()
+          resume(Effect.void)
+        }
+        alarm.at(due, () => rouse?.())
+        return Effect.sync(() => {
+          rouse = undefined
+          alarm.clear()
+        })
       })
-      yield* Effect.raceFirst(Deferred.await(fresh), doze)
+
+    const turn = Effect.gen(function* () {
+      // Reset before looking, so that what comes while looking is not lost (LV).
+      awake = false
+      const now = ledger.unsafeNow()
+      const thorough = unheard || now - lookedAt >= options.poll || (lapse !== undefined && now >= lapse)
+      yield* attempt("claiming branches", claimSome(thorough))
+      if (thorough) {
+        unheard = false
+        lookedAt = now
+        yield* attempt("looking at owned branches", lookAtOwned)
+        lapse = yield* Effect.orElseSucceed(ledger.nextLapse, () => undefined)
+      }
+      const full = running.size >= options.concurrency
+      const ready = full ? undefined : yield* Effect.orElseSucceed(ledger.nextWake(definitions), () => undefined)
+      yield* pauseUntil(Math.min(lookedAt + options.poll, ready ?? Infinity, lapse ?? Infinity))
     })
 
     yield* Effect.addFinalizer(() =>

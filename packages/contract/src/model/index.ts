@@ -1,0 +1,8 @@
+/**
+ * The contract's models: the ledger as a value (for lockstep), the plane as a packed transition system (for exhaustive
+ * exploration), the faults, the explorer and the matrix.
+ */
+export * from "./Decisions.js"
+export * from "./LedgerActions.js"
+export { makeLedgerModel, type LedgerModel, type LedgerModelOptions, type Stepped } from "./LedgerModel.js"
+export * from "./LedgerState.js"
