@@ -136,7 +136,10 @@ export class Stand {
   /** The strictest delivery that the plane has: effects that nobody may fire twice. */
   get strictest(): DeliveryPolicy {
     const { deliveries } = this.hello.capabilities
-    return (["once", "keyed", "transactional", "repeatable"] as const).find((one) => deliveries.includes(one)) ?? deliveries[0]
+    return (
+      (["once", "keyed", "transactional", "repeatable"] as const).find((one) => deliveries.includes(one)) ??
+      deliveries[0]
+    )
   }
 
   /** Opens a process of the plane. */
@@ -317,15 +320,11 @@ export class Stand {
     })
   }
 
-  /** As `drive`, but ends as soon as the barrier is reached: `undefined` then. */
-  driveTo(hold: Hold, at: At, answers: Answers, given: Set<string> = new Set()): Effect.Effect<BranchState | undefined, Stop> {
-    return Effect.gen(this, function* () {
-      for (;;) {
-        const state = yield* Effect.raceFirst(Effect.as(hold.arrived(), undefined), this.rest(at))
-        if (state === undefined) return undefined
-        if (!(yield* this.answerAll(at, state, answers, given))) return state
-      }
-    })
+  /** Waits at a barrier; what broke, and the state, if the branch comes to rest elsewhere. */
+  until(hold: Hold, at: At): Effect.Effect<BranchState | undefined, Stop> {
+    return Effect.tap(Effect.raceFirst(Effect.as(hold.arrived(), undefined), this.rest(at)), (state) =>
+      Effect.sync(() => this.check(state === undefined, `${at.branch} did not come to ${hold.point}`))
+    )
   }
 
   private answerAll(at: At, state: BranchState, answers: Answers, given: Set<string>): Effect.Effect<boolean, Stop> {

@@ -82,4 +82,8 @@ export type Report = typeof Report.Type
 
 /** 0: nothing violates. 1: something does. 2: nothing does, but something was not decided. */
 export const exitCode = ({ findings }: Report): 0 | 1 | 2 =>
-  findings.some(({ verdict }) => isViolation(verdict)) ? 1 : findings.some(({ verdict }) => isUndecided(verdict)) ? 2 : 0
+  findings.some(({ verdict }) => isViolation(verdict))
+    ? 1
+    : findings.some(({ verdict }) => isUndecided(verdict))
+      ? 2
+      : 0

@@ -129,7 +129,11 @@ const wake = (branch: Store.Branch, resumed: boolean): void => {
 }
 
 /** Faults only: what was behind the gate happens once more, with this answer. */
-const serveAgain = (store: Store.Store, branch: Store.Branch, { deliveryId, interrupt, value }: Request<"resume">): void => {
+const serveAgain = (
+  store: Store.Store,
+  branch: Store.Branch,
+  { deliveryId, interrupt, value }: Request<"resume">
+): void => {
   const gate = branch.entries.findIndex(({ key, kind }) => kind === "interrupt.opened" && key === interrupt)
   const before = branch.entries.slice(0, gate + 1)
   branch.epoch += 1

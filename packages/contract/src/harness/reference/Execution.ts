@@ -144,7 +144,11 @@ class Pass {
     return row !== undefined && serveInboxRow({ kind: "cancel", over: false })._tag === "Serve"
   }
 
-  steps(steps: ReadonlyArray<Step>, context: ReadonlyArray<unknown>, at: string): Effect.Effect<Result, Fenced | Stuck | Invalid> {
+  steps(
+    steps: ReadonlyArray<Step>,
+    context: ReadonlyArray<unknown>,
+    at: string
+  ): Effect.Effect<Result, Fenced | Stuck | Invalid> {
     return Effect.gen(this, function* () {
       const results: Array<unknown> = []
       for (const step of steps) {
@@ -156,14 +160,22 @@ class Pass {
     })
   }
 
-  private step(step: Step, context: ReadonlyArray<unknown>, at: string): Effect.Effect<Result, Fenced | Stuck | Invalid> {
+  private step(
+    step: Step,
+    context: ReadonlyArray<unknown>,
+    at: string
+  ): Effect.Effect<Result, Fenced | Stuck | Invalid> {
     switch (step.do) {
       case "node":
         return this.node(step, context, at)
       case "gate":
         return this.gate(step, at)
       case "parallel":
-        return this.lanes(step.lanes.map((lane) => this.steps(lane, context, at)), step.lanes, at)
+        return this.lanes(
+          step.lanes.map((lane) => this.steps(lane, context, at)),
+          step.lanes,
+          at
+        )
       case "nested":
         return this.steps(step.steps, context, at)
       case "fan-out":
@@ -198,7 +210,9 @@ class Pass {
         if (result === undefined) return undefined
         values.push(result.value)
       }
-      return { value: this.found && this.has("orderDependentRecovery") ? this.inOrderOfRecords(values, steps, at) : values }
+      return {
+        value: this.found && this.has("orderDependentRecovery") ? this.inOrderOfRecords(values, steps, at) : values
+      }
     })
   }
 
@@ -219,7 +233,11 @@ class Pass {
       .map(({ value }) => value)
   }
 
-  private node({ effects, name }: NodeStep, context: ReadonlyArray<unknown>, at: string): Effect.Effect<Result, Fenced | Stuck> {
+  private node(
+    { effects, name }: NodeStep,
+    context: ReadonlyArray<unknown>,
+    at: string
+  ): Effect.Effect<Result, Fenced | Stuck> {
     return Effect.gen(this, function* () {
       const step = stepName(name, at)
       const recorded = this.view().outcomes
@@ -234,7 +252,11 @@ class Pass {
       const value = values.length === 0 ? null : values.at(-1)
       const reads = effects.every(({ delivery }) => delivery === "repeatable")
       yield* this.write(
-        { kind: "step.succeeded", key: step, payload: JSON.stringify({ node: step, input: Store.digestOf(context), value }) },
+        {
+          kind: "step.succeeded",
+          key: step,
+          payload: JSON.stringify({ node: step, input: Store.digestOf(context), value })
+        },
         reads && this.has("outcomeBeforeDurable")
       )
       return { value }
@@ -268,7 +290,9 @@ class Pass {
             const known = tries.find((one) => verdict._tag === "InDoubt" && one.key === verdict.key)
             const number = verdict._tag === "Fire" ? verdict.try : (known?.try ?? 0)
             const key =
-              verdict._tag === "Fire" ? effectKey(this.branch.id, StepKey.make(step), String(position), number) : verdict.key
+              verdict._tag === "Fire"
+                ? effectKey(this.branch.id, StepKey.make(step), String(position), number)
+                : verdict.key
             if (verdict._tag === "InDoubt") {
               const settled = yield* this.recover(key, identity(number))
               if (settled) continue
@@ -278,7 +302,13 @@ class Pass {
                 {
                   kind: "effect.intended",
                   key,
-                  payload: JSON.stringify({ ...identity(number), value: input, worker: this.owner.who, fireBefore: 0, timeLimit: 0 })
+                  payload: JSON.stringify({
+                    ...identity(number),
+                    value: input,
+                    worker: this.owner.who,
+                    fireBefore: 0,
+                    timeLimit: 0
+                  })
                 },
                 this.has("effectBeforeIntent") || (this.has("outcomeBeforeDurable") && this.pending.length > 0)
               )
@@ -313,7 +343,10 @@ class Pass {
           case "Refused":
             return yield* new Stuck({ problem: `${verdict.key}: its value was refused`, doubt: verdict.key })
           case "InputChanged":
-            return yield* new Stuck({ problem: `${verdict.key}: another ${verdict.differs} than recorded`, doubt: undefined })
+            return yield* new Stuck({
+              problem: `${verdict.key}: another ${verdict.differs} than recorded`,
+              doubt: undefined
+            })
         }
       }
     })
@@ -365,10 +398,15 @@ class Pass {
       if (answered !== undefined) return this.present(answered.value)
       const open = recovery.interrupts.has(gate)
       if (!open) {
-        yield* this.write({ kind: "interrupt.opened", key: gate, payload: JSON.stringify({ name: gate, payload: null }) })
+        yield* this.write({
+          kind: "interrupt.opened",
+          key: gate,
+          payload: JSON.stringify({ name: gate, payload: null })
+        })
       }
       const row = this.answerTo(gate)
-      if (row === undefined || serveInboxRow({ kind: "answer", over: false, open: true })._tag !== "Serve") return undefined
+      if (row === undefined || serveInboxRow({ kind: "answer", over: false, open: true })._tag !== "Serve")
+        return undefined
       // CO: the claim is durable before anything behind the gate starts.
       yield* this.write(answeredBy(gate, row.value, row.delivery, row.pos))
       return this.present(row.value)
@@ -392,7 +430,11 @@ class Pass {
       const value = context.at(-1) === true ? "not an integer" : 0
       if (!Number.isInteger(value) && !this.has("invalidPersisted"))
         return yield* new Invalid({ problem: `${step}: its output is not an integer` })
-      yield* this.write({ kind: "step.succeeded", key: step, payload: JSON.stringify({ node: step, input: "", value }) })
+      yield* this.write({
+        kind: "step.succeeded",
+        key: step,
+        payload: JSON.stringify({ node: step, input: "", value })
+      })
       return { value }
     })
   }
@@ -402,11 +444,18 @@ class Pass {
 export const answeredBy = (gate: string, value: unknown, delivery: string, inbox?: number): EntryDraft => ({
   kind: "interrupt.answered",
   key: gate,
-  payload: JSON.stringify({ value, delivery, valueDigest: Store.digestOf(value), ...(inbox === undefined ? {} : { inbox }) })
+  payload: JSON.stringify({
+    value,
+    delivery,
+    valueDigest: Store.digestOf(value),
+    ...(inbox === undefined ? {} : { inbox })
+  })
 })
 
 /** The steps whose outcome is in the history. */
-export const recordedSteps = (history: ReadonlyArray<Entry>): ReadonlyArray<{ readonly step: string; readonly value: unknown }> =>
+export const recordedSteps = (
+  history: ReadonlyArray<Entry>
+): ReadonlyArray<{ readonly step: string; readonly value: unknown }> =>
   history.flatMap(({ key, kind, payload }) =>
     kind === "step.succeeded" ? [{ step: key, value: payloadOf({ kind, payload }).value }] : []
   )

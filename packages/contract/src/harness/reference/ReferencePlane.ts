@@ -9,7 +9,15 @@ import { payloadOf } from "../../Entry.js"
 import { rootBranch, RunId } from "../../Ids.js"
 import { waitUntil } from "../Outside.js"
 import * as Outside from "../Outside.js"
-import { type BranchState, Declined, type Hello, type Place, type Plane, protocolVersion, type Session } from "../Plane.js"
+import {
+  type BranchState,
+  Declined,
+  type Hello,
+  type Place,
+  type Plane,
+  protocolVersion,
+  type Session
+} from "../Plane.js"
 import * as Deliveries from "./Deliveries.js"
 import { execute, isOver, type Owner, recordedSteps } from "./Execution.js"
 import type { Fault } from "./Fault.js"
@@ -144,21 +152,35 @@ const session = (owner: Owner, busy: () => boolean): Session => {
         const verdict = admitStart(
           known === undefined
             ? { _tag: "Absent" }
-            : { _tag: "Present", workflow: known.workflow.name, version: "1", inputDigest: Store.digestOf(known.workflow) },
+            : {
+                _tag: "Present",
+                workflow: known.workflow.name,
+                version: "1",
+                inputDigest: Store.digestOf(known.workflow)
+              },
           { workflow: workflow.name, version: "1", inputDigest: digest }
         )
         const id = rootBranch(RunId.make(run))
         if (verdict._tag === "Existing") return Effect.succeed({ branch: id })
         if (verdict._tag !== "Create") return new Declined({ code: "failed", message: `${run}: ${verdict._tag}` })
         store.runs.set(run, { workflow, branches: [], committed: [] })
-        const first = { kind: "run.started", key: "", payload: JSON.stringify({ workflow: workflow.name, version: "1", run: digest }) } as const
+        const first = {
+          kind: "run.started",
+          key: "",
+          payload: JSON.stringify({ workflow: workflow.name, version: "1", run: digest })
+        } as const
         Store.addBranch(store, RunId.make(run), id, undefined, Store.chain(id, 0, undefined, [first]))
         Store.announce(store)
         return Effect.succeed({ branch: id })
       }),
     inspect: ({ branch }) => inspect(branch),
     rest: ({ branch }) =>
-      Effect.flatMap(branchOf(branch), (row) => Effect.zipRight(waitUntil(() => rests(row)), inspect(branch))),
+      Effect.flatMap(branchOf(branch), (row) =>
+        Effect.zipRight(
+          waitUntil(() => rests(row)),
+          inspect(branch)
+        )
+      ),
     resume: (request) => {
       const pass = request.line === null ? Effect.void : outside.reach(request.line)
       if (request.intent === "fork" && !faults.has("forkIgnored"))
@@ -176,7 +198,8 @@ const session = (owner: Owner, busy: () => boolean): Session => {
     cancel: ({ branch }) => Effect.map(branchOf(branch), (row) => ({ accepted: Deliveries.cancel(store, row) })),
     settle: (request) =>
       Effect.map(branchOf(request.branch), (row) => ({ accepted: Deliveries.settle(store, row, request) })),
-    history: ({ branch }) => Effect.map(branchOf(branch), (row) => ({ steps: recordedSteps(Store.historyOf(store, row)) })),
+    history: ({ branch }) =>
+      Effect.map(branchOf(branch), (row) => ({ steps: recordedSteps(Store.historyOf(store, row)) })),
     branches: ({ run }) =>
       Effect.suspend(() => {
         const known = store.runs.get(run)
@@ -186,7 +209,9 @@ const session = (owner: Owner, busy: () => boolean): Session => {
     damage: ({ branch }) =>
       Effect.map(branchOf(branch), (row) => {
         row.entries = row.entries.map((entry) =>
-          entry.kind === "step.succeeded" ? { ...entry, payload: entry.payload.replace(/"value":"./, '"value":"?') } : entry
+          entry.kind === "step.succeeded"
+            ? { ...entry, payload: entry.payload.replace(/"value":"./, '"value":"?') }
+            : entry
         )
         return {}
       }),
