@@ -118,6 +118,8 @@ export interface Claim {
   readonly branch: BranchInfo
   /** `at` of the entry at the branch's head: what is appended is not before it. */
   readonly headAt: number
+  /** The history's only entry, not verified; `undefined` if there are more. */
+  readonly first: Entry | undefined
 }
 
 // ── Requests and receipts ───────────────────────────────────────────────────────────────────────────────────
@@ -292,6 +294,17 @@ export interface WorkerLease {
 }
 
 /** The service. Times are milliseconds of ledger time; every operation is one transaction or one read. */
+/** Takes what is started in this process, for a worker of this ledger. */
+export interface StartTaker {
+  readonly worker: string
+  /** `workflow@version`. */
+  readonly definitions: ReadonlySet<string>
+  /** Keeps a place for one branch; false if there is none. */
+  readonly reserve: () => boolean
+  /** Every place that was kept is used once: by the claim of a run that was just started, or by none. */
+  readonly use: (claim: Claim | undefined) => void
+}
+
 export interface Ledger {
   readonly dialect: "sqlite" | "pg"
   /** Where it is, without credentials; for messages. */
@@ -394,6 +407,8 @@ export interface Ledger {
     /** False: branches of dead or lapsed workers are not freed first, since they were looked for just now. */
     readonly freeLost?: boolean
   }) => Effect.Effect<ReadonlyArray<Claim>, LedgerError | CorruptJournal>
+  /** From now on what `taker` has room for is claimed in the transaction that starts it. Returns how to stop. */
+  readonly takeStarts: (taker: StartTaker) => () => void
   /** The history of a claimed branch: one query per branch of the lineage; every digest verified. */
   readonly claimed: (
     claim: Claim

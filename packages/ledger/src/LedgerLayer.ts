@@ -20,6 +20,7 @@ import { makeRuns } from "./internal/Runs.js"
 import { makeSqliteCommit } from "./internal/SqliteCommit.js"
 import { makeSettlements } from "./internal/Settlements.js"
 import { makeVerify } from "./internal/Verify.js"
+import { StartTakers } from "./internal/StartTakers.js"
 import { listen } from "./internal/Wakeups.js"
 import { Ledger } from "./Ledger.js"
 import type { LedgerError } from "./LedgerError.js"
@@ -75,12 +76,13 @@ const make = (options: LedgerOptions): Effect.Effect<Ledger, LedgerError, SqlCli
 
     const leases = makeLeases(db, shared)
     const claims = makeClaims(db, leases)
+    const takers = new StartTakers()
     const commit: Commit = dialect === "pg" ? yield* makePgCommit(db) : makeSqliteCommit(db)
     const writer = new JournalWriter(db, commit, yield* Effect.runtime<never>(), claims.forget)
     yield* Effect.addFinalizer(() => Effect.sync(() => writer.close()))
     if (shared) yield* listen(db)
 
-    const { forget: _, ...claiming } = claims
+    const { forget: _, hold: __, ...claiming } = claims
     return {
       dialect,
       database: db.name,
@@ -88,7 +90,8 @@ const make = (options: LedgerOptions): Effect.Effect<Ledger, LedgerError, SqlCli
       now: Effect.sync(db.unsafeNow),
       unsafeNow: db.unsafeNow,
       sql,
-      ...makeRuns(db),
+      ...makeRuns(db, takers, claims),
+      takeStarts: (taker) => takers.add(taker),
       ...makeInbox(db),
       ...makeSettlements(db),
       ...makeForks(db),

@@ -8,18 +8,27 @@ import { verifyRun } from "./BranchRows.js"
 import type { Database, Transaction } from "./Database.js"
 import { readLineage } from "./History.js"
 import type { Leases } from "./Leases.js"
-import { branchOfRow, type Int, type RawBranch, type RawRun, runOfRow } from "./Rows.js"
+import { branchOfRow, entryOfRow, type Int, type RawBranch, type RawRun, runOfRow } from "./Rows.js"
 
 /** The operations of this file. */
 export interface Claims extends Pick<Ledger, "claim" | "disown" | "nextWake" | "ownedInboxHeads" | "unstick"> {
+  /** A branch is held by its owner here, though it was not claimed: it must not be handed out as if its claim was lost. */
+  readonly hold: (branch: string, epoch: number) => void
   /** A claim's branch is not held any more: it may be handed out to its owner again. */
   readonly forget: (branch: string, epoch: number) => void
 }
 
-/** What a claim says of a branch besides its row. */
+/** What a claim says of a branch besides its row: its run, and of the entry at its head, if that is its own. */
 interface Background extends RawRun {
   readonly branch_id: string
-  readonly head_at: Int | null
+  readonly head_seq: Int | null
+  readonly head_kind: string
+  readonly head_key: string
+  /** Of a first entry only: others may be large. */
+  readonly first_payload: string
+  readonly head_epoch: Int
+  readonly head_at: Int
+  readonly head_digest: string
 }
 
 /** SQLite unites a limited number of queries: more definitions than this are looked at in several. */
@@ -66,20 +75,33 @@ export const makeClaims = (db: Database, leases: Leases): Claims => {
     SET owner = ${worker}, status = 'running', epoch = epoch + 1, ready_at = NULL, problem = NULL
     WHERE ${which} RETURNING *`
 
-  const occupyDue = ({ definitions, limit, worker }: Parameters<Ledger["claim"]>[0]) =>
+  /** Takes what is due; `seen` was, a moment ago. */
+  const occupyDue = ({ definitions, limit, worker }: Parameters<Ledger["claim"]>[0], seen: ReadonlyArray<string>) =>
     Effect.gen(function* () {
       const now = db.unsafeNow()
       if (db.dialect === "pg") return yield* occupy(worker, isCandidate(definitions, limit, now))
       const rows: Array<RawBranch> = []
-      for (const branch of yield* dueBranches(definitions, limit)) {
-        rows.push(...(yield* occupy(worker, sql`branch_id = ${branch}`)))
-      }
+      const occupyAll = (branches: ReadonlyArray<string>) =>
+        Effect.gen(function* () {
+          for (const branch of branches) {
+            const free = sql`branch_id = ${branch} AND owner IS NULL AND ready_at IS NOT NULL AND ready_at <= ${now}`
+            rows.push(...(yield* occupy(worker, free)))
+          }
+        })
+      yield* occupyAll(seen)
+      // Another process was quicker with some; that there is nothing else cannot be concluded from it (LV).
+      if (rows.length < seen.length) yield* occupyAll(yield* dueBranches(definitions, limit - rows.length))
       return rows
     })
 
-  const take = (transaction: Transaction, options: Parameters<Ledger["claim"]>[0], afterLostReply: boolean) =>
+  const take = (
+    transaction: Transaction,
+    options: Parameters<Ledger["claim"]>[0],
+    seen: ReadonlyArray<string>,
+    afterLostReply: boolean
+  ) =>
     Effect.gen(function* () {
-      const rows = yield* occupyDue(options)
+      const rows = yield* occupyDue(options, seen)
       const lost = afterLostReply
         ? (yield* sql<RawBranch>`SELECT * FROM fermata_branches WHERE owner = ${options.worker}`).filter(
             (row) => handed.get(row.branch_id) !== Number(row.epoch) && !rows.some((r) => r.branch_id === row.branch_id)
@@ -98,10 +120,13 @@ export const makeClaims = (db: Database, leases: Leases): Claims => {
       return claims
     })
 
-  /** The runs of branches, and `at` of the entries at their heads, by branch. */
+  /** The runs of branches, and the entries at their heads, by branch. */
   const backgroundsOf = (branches: ReadonlyArray<BranchInfo>) =>
     Effect.map(
-      sql<Background>`SELECT run.*, branch.branch_id, entry.at AS head_at FROM fermata_branches AS branch
+      sql<Background>`SELECT run.*, branch.branch_id, entry.seq AS head_seq, entry.kind AS head_kind,
+          entry.key AS head_key, CASE WHEN entry.seq = 1 THEN entry.payload END AS first_payload,
+          entry.epoch AS head_epoch, entry.at AS head_at, entry.digest AS head_digest
+        FROM fermata_branches AS branch
         JOIN fermata_runs AS run ON run.run_id = branch.run_id
         LEFT JOIN fermata_journal AS entry ON entry.branch_id = branch.branch_id AND entry.seq = branch.head
         WHERE ${sql.in(
@@ -121,8 +146,20 @@ export const makeClaims = (db: Database, leases: Leases): Claims => {
         return yield* new CorruptJournal({ table: "runs", id: branch.run, seq: null, detail: "the row is missing" })
       }
       const run = yield* verifyRun(runOfRow(background))
-      const { head_at: headAt } = background
-      return { run, branch, headAt: headAt === null ? yield* inheritedTime(branch) : Number(headAt) }
+      if (background.head_seq === null) return { run, branch, headAt: yield* inheritedTime(branch), first: undefined }
+      const headAt = Number(background.head_at)
+      if (Number(background.head_seq) !== 1) return { run, branch, headAt, first: undefined }
+      const first = entryOfRow({
+        branch_id: background.branch_id,
+        seq: background.head_seq,
+        kind: background.head_kind,
+        key: background.head_key,
+        payload: background.first_payload,
+        epoch: background.head_epoch,
+        at: background.head_at,
+        digest: background.head_digest
+      })
+      return { run, branch, headAt, first }
     })
 
   /** A fork without entries of its own stands on an ancestor's. */
@@ -152,13 +189,11 @@ export const makeClaims = (db: Database, leases: Leases): Claims => {
       if (options.freeLost ?? true) yield* leases.freeForeign(options.worker)
       if (options.definitions.length === 0 || options.limit < 1) return []
       // An idle look takes no write lock.
-      const { worker } = options
-      if (!uncertain.has(worker)) {
-        const some = yield* db.query("look for work", dueBranches(options.definitions, 1))
-        if (some.length === 0) return []
-      }
+      const { definitions, limit, worker } = options
+      const seen = yield* db.query("look for work", dueBranches(definitions, db.dialect === "pg" ? 1 : limit))
+      if (seen.length === 0 && !uncertain.has(worker)) return []
       const claims = yield* db.transaction("claim branches", (transaction) => {
-        const claimed = take(transaction, options, uncertain.has(worker))
+        const claimed = take(transaction, options, seen, uncertain.has(worker))
         // Until the reply is there: if this try's is lost, the next one looks for what it took (LV).
         uncertain.add(worker)
         return claimed
@@ -169,7 +204,7 @@ export const makeClaims = (db: Database, leases: Leases): Claims => {
     })
   )
 
-  const nextWake: Claims["nextWake"] = Effect.fn("Ledger.nextWake")((definitions) =>
+  const nextWake: Claims["nextWake"] = (definitions) =>
     db.query(
       "look for the next wake-up",
       Effect.gen(function* () {
@@ -187,7 +222,6 @@ export const makeClaims = (db: Database, leases: Leases): Claims => {
         return times.length === 0 ? undefined : Math.min(...times)
       })
     )
-  )
 
   const ownedInboxHeads: Claims["ownedInboxHeads"] = Effect.fn("Ledger.ownedInboxHeads")((worker) =>
     db.query(
@@ -224,9 +258,11 @@ export const makeClaims = (db: Database, leases: Leases): Claims => {
     )
   )
 
+  const hold: Claims["hold"] = (branch, epoch) => void handed.set(branch, epoch)
+
   const forget: Claims["forget"] = (branch, epoch) => {
     if (handed.get(branch) === epoch) handed.delete(branch)
   }
 
-  return { claim, disown, nextWake, ownedInboxHeads, unstick, forget }
+  return { claim, disown, nextWake, ownedInboxHeads, unstick, hold, forget }
 }

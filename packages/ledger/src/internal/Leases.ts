@@ -89,6 +89,29 @@ export const makeLeases = (db: Database, shared: boolean): Leases => {
       )
     )
 
+  /**
+   * Branches whose owner is none: it claimed them, or started them, when it had been taken for lost already, and ended
+   * before it knew. Their epochs rise one by one, since each may have been taken over meanwhile.
+   */
+  const freeOwnerless = Effect.gen(function* () {
+    const rows = yield* db.query(
+      "look for branches without an owner",
+      sql<{ readonly branch_id: string; readonly epoch: Int }>`SELECT branch_id, epoch FROM fermata_branches
+        WHERE owner IS NOT NULL AND owner NOT IN (SELECT worker_id FROM fermata_workers WHERE state = 'alive')`
+    )
+    if (rows.length === 0) return
+    yield* db.transaction("free branches without an owner", (transaction) =>
+      Effect.gen(function* () {
+        for (const { branch_id, epoch } of rows) {
+          yield* sql`UPDATE fermata_branches
+            SET owner = NULL, status = 'ready', ready_at = ${db.unsafeNow()}, epoch = epoch + 1
+            WHERE branch_id = ${branch_id} AND epoch = ${Number(epoch)} AND owner IS NOT NULL`
+        }
+        transaction.announce({ _tag: "Ready" })
+      })
+    )
+  })
+
   const freeForeign: Leases["freeForeign"] = (worker) =>
     Effect.gen(function* () {
       const workers = yield* db.query("look at other workers", aliveForeign)
@@ -112,6 +135,7 @@ export const makeLeases = (db: Database, shared: boolean): Leases => {
           )
         )
       }
+      yield* freeOwnerless
     })
 
   const leave = (worker: string) =>

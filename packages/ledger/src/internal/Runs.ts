@@ -1,21 +1,38 @@
 /** Starting runs, and reading runs, branches and histories. */
 import { admitStart, type Entry, isTerminal, rootBranch, type StoredRun, type TerminalKind } from "@fermata/contract"
-import { Effect } from "effect"
-import type { BranchInfo, Ledger, RunRow, StartReceipt } from "../Ledger.js"
+import { Effect, Exit } from "effect"
+import type { BranchInfo, Claim, Ledger, RunRow, StartReceipt, StartRequest } from "../Ledger.js"
 import { CorruptJournal, RunConflict, RunPurged } from "../LedgerError.js"
 import { branchNotFound, notFound, readBranch, readRun, runState } from "./BranchRows.js"
+import type { Claims } from "./Claims.js"
 import type { Database } from "./Database.js"
 import { entryDigest, runDigest } from "./Digest.js"
 import { readEntries, readHistory } from "./History.js"
+import type { StartTakers } from "./StartTakers.js"
 import { branchOfRow, entryOfRow, isOver, type RawBranch, type RawEntry } from "./Rows.js"
 
 type Runs = Pick<Ledger, "start" | "run" | "branch" | "branches" | "list" | "history" | "claimed" | "ending">
 
 /** The ledger's operations on runs. */
-export const makeRuns = (db: Database): Runs => {
+export const makeRuns = (db: Database, takers: StartTakers, claims: Pick<Claims, "forget" | "hold">): Runs => {
   const { sql } = db
 
   const start: Runs["start"] = Effect.fn("Ledger.start")((request) =>
+    Effect.suspend(() => {
+      const taker = takers.reserve(`${request.workflow}@${request.version}`)
+      if (taker === undefined) return Effect.map(begin(request, undefined), ({ receipt }) => receipt)
+      return Effect.onExit(begin(request, taker.worker), (exit) =>
+        Effect.sync(() => {
+          const claim = Exit.isSuccess(exit) ? exit.value.claim : undefined
+          if (claim === undefined) claims.forget(rootBranch(request.run), firstEpoch)
+          taker.use(claim)
+        })
+      ).pipe(Effect.map(({ receipt }) => receipt))
+    })
+  )
+
+  /** Starts a run. A `worker` has claimed it then, unless the run existed. */
+  const begin = (request: StartRequest, worker: string | undefined) =>
     db.transaction("start a run", (transaction) =>
       Effect.gen(function* () {
         const branch = rootBranch(request.run)
@@ -47,7 +64,7 @@ export const makeRuns = (db: Database): Runs => {
         const verdict = admitStart(stored, request)
         switch (verdict._tag) {
           case "Existing":
-            return { branch, created: false } satisfies StartReceipt
+            return { receipt: { branch, created: false } satisfies StartReceipt, claim: undefined }
           case "Purged":
             return yield* new RunPurged({ run: request.run })
           case "Conflict":
@@ -62,20 +79,23 @@ export const makeRuns = (db: Database): Runs => {
         if (db.dialect === "pg" && (yield* runState(db, request.run)) === "purged") {
           return yield* new RunPurged({ run: request.run })
         }
-        const payload = JSON.stringify({ workflow: request.workflow, version: request.version, run: digest })
-        const entry = { branch, seq: 1, kind: "run.started", key: "", payload, epoch: 0, at: createdAt }
-        const head = entryDigest(digest, entry)
-        yield* sql`INSERT INTO fermata_branches
-          (branch_id, run_id, workflow, version, definition, status, head, head_digest, epoch, ready_at, created_at)
-          VALUES (${branch}, ${request.run}, ${request.workflow}, ${request.version},
-            ${`${request.workflow}@${request.version}`}, 'ready', 1, ${head}, 0, ${createdAt}, ${createdAt})`
+        const claim = freshClaim({ ...fields, digest }, worker ?? null)
+        const { branch: row, first } = claim
+        yield* sql`INSERT INTO fermata_branches (branch_id, run_id, workflow, version, definition, status, head,
+            head_digest, epoch, owner, ready_at, created_at)
+          VALUES (${branch}, ${row.run}, ${row.workflow}, ${row.version}, ${`${row.workflow}@${row.version}`},
+            ${row.status}, 1, ${row.headDigest}, ${row.epoch}, ${row.owner}, ${row.readyAt}, ${createdAt})`
         yield* sql`INSERT INTO fermata_journal (branch_id, seq, kind, key, payload, epoch, at, digest)
-          VALUES (${branch}, 1, ${entry.kind}, ${entry.key}, ${payload}, 0, ${createdAt}, ${head})`
-        transaction.announce({ _tag: "Ready" })
-        return { branch, created: true } satisfies StartReceipt
+          VALUES (${branch}, 1, ${first.kind}, ${first.key}, ${first.payload}, 0, ${createdAt}, ${first.digest})`
+        // Before the commit: from then on its owner's next claim could find it.
+        if (worker === undefined) transaction.announce({ _tag: "Ready" })
+        else claims.hold(branch, firstEpoch)
+        return {
+          receipt: { branch, created: true } satisfies StartReceipt,
+          claim: worker === undefined ? undefined : claim
+        }
       })
     )
-  )
 
   const run: Runs["run"] = Effect.fn("Ledger.run")((id) =>
     db.query(
@@ -140,12 +160,14 @@ export const makeRuns = (db: Database): Runs => {
     )
   )
 
-  const claimed: Runs["claimed"] = Effect.fn("Ledger.claimed")(({ branch, run }) =>
-    db.query(
-      "read a claimed branch",
-      Effect.catchTag(readEntries(db, run, branch), "CorruptJournal", unlessPurged(branch.branch))
-    )
-  )
+  const claimed: Runs["claimed"] = ({ branch, first, run }) =>
+    // Most branches are claimed when they have just begun.
+    first?.digest === branch.headDigest && entryDigest(run.digest, first) === first.digest
+      ? Effect.succeed([first])
+      : db.query(
+          "read a claimed branch",
+          Effect.catchTag(readEntries(db, run, branch), "CorruptJournal", unlessPurged(branch.branch))
+        )
 
   const ending: Runs["ending"] = Effect.fn("Ledger.ending")((id) =>
     db.query(
@@ -184,6 +206,39 @@ export const makeRuns = (db: Database): Runs => {
     })
 
   return { start, run, branch, branches, list, history, claimed, ending }
+}
+
+/** Epoch of a branch's first owner. */
+const firstEpoch = 1
+
+/** What is stored of a run that begins: its root branch, owned by `owner` or ready for a worker, and its first entry. */
+const freshClaim = (run: RunRow, owner: string | null): Claim & { readonly first: Entry } => {
+  const branch = rootBranch(run.run)
+  const { createdAt, version, workflow } = run
+  const payload = JSON.stringify({ workflow, version, run: run.digest })
+  const fields = { branch, seq: 1, kind: "run.started", key: "", payload, epoch: 0, at: createdAt } as const
+  const first = { ...fields, digest: entryDigest(run.digest, fields) }
+  return {
+    run,
+    branch: {
+      branch,
+      run: run.run,
+      workflow,
+      version,
+      status: owner === null ? "ready" : "running",
+      parent: null,
+      head: 1,
+      headDigest: first.digest,
+      epoch: owner === null ? 0 : firstEpoch,
+      owner,
+      inboxHead: 0,
+      readyAt: owner === null ? createdAt : null,
+      problem: null,
+      createdAt
+    },
+    headAt: createdAt,
+    first
+  }
 }
 
 const isTerminalEntry = (entry: Entry | undefined): entry is Entry & { readonly kind: TerminalKind } =>

@@ -159,6 +159,7 @@ export class BranchRun {
 
   /** Begins: replays what there is, then goes live. */
   start(): void {
+    if (this.gone) return
     this.take(this.claim)
     this.mailbox.post(() => this.replay())
   }

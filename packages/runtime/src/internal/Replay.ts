@@ -85,7 +85,7 @@ export const replay = (
     const run = new BranchRun(
       host,
       workflow,
-      { run: history.run, branch: history.branch, headAt: head?.at ?? 0 },
+      { run: history.run, branch: history.branch, headAt: head?.at ?? 0, first: undefined },
       entries.filter(({ kind }) => !kind.startsWith("run.") || kind === "run.started")
     )
     run.start()

@@ -2,7 +2,7 @@
  * A worker from registration to the loss of its lease (or the end of its scope): claims branches, runs them, hands them
  * what comes from outside, and lets go of those that rest.
  */
-import type { BranchId } from "@fermata/contract"
+import type { BranchId, Entry } from "@fermata/contract"
 import {
   type Announcement,
   type BranchInfo,
@@ -10,7 +10,8 @@ import {
   Fenced,
   type Ledger,
   type LedgerError,
-  LedgerUnavailable
+  LedgerUnavailable,
+  type StartTaker
 } from "@fermata/ledger"
 import { Cause, Deferred, Effect, Exit, type Runtime, type Scope } from "effect"
 import type { Problem } from "../Problem.js"
@@ -65,6 +66,8 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
     const emptied = yield* Deferred.make<void>()
     let residentBytes = 0
     let stopping = false
+    /** When the next branch that waits is due, as of the last look; `undefined` if that has to be looked up. */
+    let due: number | undefined
     /** Something may be there to claim since the last turn began. */
     let awake = true
     /** Ends the pause between two turns. */
@@ -94,6 +97,15 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
 
     const forget = (branch: BranchId): void => takeWarm(branch)?.evict()
 
+    /** Places kept for runs that are being started in this process. */
+    let reserved = 0
+
+    const hasRoom = (): boolean => running.size + reserved < options.concurrency
+
+    const doneIfEmpty = (): void => {
+      if (running.size + reserved === 0) Deferred.unsafeDone(emptied, Exit.void)
+    }
+
     /** Branches that were lost again and again, not to another owner: each time their journal refused something. */
     const losses = new Map<BranchId, number>()
 
@@ -104,13 +116,15 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
       } else {
         losses.delete(run.branch)
       }
-      const full = running.size >= options.concurrency
+      const full = !hasRoom()
       if (running.get(run.branch) === run) running.delete(run.branch)
       if (rest === "parked" && !stopping) keepWarm(run)
       else if (rest === "parked") run.evict()
-      if (stopping && running.size === 0) Deferred.unsafeDone(emptied, Exit.void)
+      if (stopping) doneIfEmpty()
       // One that ended left nothing to wait for but its room.
-      if (rest !== "ended" || full) wake()
+      if (rest === "ended" && !full) return
+      due = undefined
+      wake()
     }
 
     const place = yield* ProcessTable.self
@@ -128,6 +142,33 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
             .release({ _tag: "Stuck", problem: JSON.stringify([problem]) }, { inboxSeen: claim.branch.inboxHead })
         )
       )
+
+    const begun = (workflow: Workflow.Any, claim: Claim, history: ReadonlyArray<Entry>): BranchRun => {
+      const run = new BranchRun(host, workflow, claim, history)
+      running.set(run.branch, run)
+      return run
+    }
+
+    /** Runs at once what is started in this process. */
+    const taker: StartTaker = {
+      worker,
+      definitions: new Set(definitions),
+      reserve: () => {
+        if (stopping || !hasRoom()) return false
+        reserved++
+        return true
+      },
+      use: (claim) => {
+        reserved--
+        // What was claimed while this stopped is let go of with the worker.
+        if (stopping) return doneIfEmpty()
+        const workflow = claim && workflows.get(definitionOf(claim.branch))
+        if (workflow === undefined || claim?.first === undefined) return wake()
+        const run = begun(workflow, claim, [claim.first])
+        // Whoever started it hears of that first.
+        queueMicrotask(() => run.start())
+      }
+    }
 
     const begin = (claim: Claim): Effect.Effect<void, LedgerError> => {
       const { branch, head, headDigest } = claim.branch
@@ -150,11 +191,7 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
       }
       warm?.evict()
       return ledger.claimed(claim).pipe(
-        Effect.map((history) => {
-          const run = new BranchRun(host, workflow, claim, history)
-          running.set(branch, run)
-          run.start()
-        }),
+        Effect.map((history) => begun(workflow, claim, history).start()),
         Effect.catchTags({
           // Taken over, ended and purged between the claim and now: there is nothing to run.
           RunNotFound: () => Effect.void,
@@ -171,7 +208,7 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
     const claimSome = (freeLost: boolean) =>
       Effect.gen(function* () {
         for (;;) {
-          const room = Math.min(options.concurrency - running.size, claimAtMost)
+          const room = Math.min(options.concurrency - running.size - reserved, claimAtMost)
           if (room <= 0 || stopping) return
           heard.clear()
           const claims = yield* ledger.claim({ worker, definitions, limit: room, freeLost })
@@ -255,21 +292,30 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
         yield* attempt("looking at owned branches", lookAtOwned)
         lapse = yield* Effect.orElseSucceed(ledger.nextLapse, () => undefined)
       }
-      const full = running.size >= options.concurrency
-      const ready = full ? undefined : yield* Effect.orElseSucceed(ledger.nextWake(definitions), () => undefined)
-      yield* pauseUntil(Math.min(lookedAt + options.poll, ready ?? Infinity, lapse ?? Infinity))
+      const full = !hasRoom()
+      if (!full && (thorough || due === undefined || ledger.unsafeNow() >= due)) {
+        due = Infinity
+        const next = yield* Effect.orElseSucceed(ledger.nextWake(definitions), () => undefined)
+        // Whoever came to rest meanwhile asked for another look.
+        if (due === Infinity) due = next ?? Infinity
+      }
+      yield* pauseUntil(Math.min(lookedAt + options.poll, full ? Infinity : (due ?? 0), lapse ?? Infinity))
     })
 
     yield* Effect.addFinalizer(() =>
       Effect.suspend(() => {
         for (const branch of resident.keys()) forget(branch)
         for (const run of running.values()) run.shutdown()
-        return running.size > 0 ? Deferred.await(emptied) : Effect.void
+        return running.size + reserved > 0 ? Deferred.await(emptied) : Effect.void
       })
     )
     // Stuck branches may meet corrected code now.
     yield* attempt("freeing stuck branches", Effect.asVoid(ledger.unstick({ definitions })))
     yield* Effect.forkScoped(Effect.forever(turn))
+    yield* Effect.acquireRelease(
+      Effect.sync(() => ledger.takeStarts(taker)),
+      (stop) => Effect.sync(stop)
+    )
     yield* Effect.addFinalizer(() =>
       Effect.sync(() => {
         stopping = true
