@@ -102,7 +102,9 @@ const judge = (
   if (stop === undefined) return { verdict: broken.length === 0 ? "conforms" : diverges, reasons: broken }
   switch (stop._tag) {
     case "Inapplicable":
-      return { verdict: stop.verdict, reasons: [stop.reason] }
+      return broken.length > 0
+        ? { verdict: diverges, reasons: [...broken, stop.reason] }
+        : { verdict: stop.verdict, reasons: [stop.reason] }
     case "Declined":
       // The operation exists and the request was a good one: that the plane cannot answer it is its own doing.
       return { verdict: diverges, reasons: [...broken, `the plane declined (${stop.code}): ${stop.message}`] }

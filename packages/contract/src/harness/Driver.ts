@@ -61,15 +61,18 @@ export const defaultTimeLimit = 60_000
 export const within =
   (timeLimit: number, what: string) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | DriverFault, R> =>
+    // Interruptible also in a finalizer, and not waited for: what hangs may not hold the harness up.
     Effect.raceFirst(
-      effect,
-      Effect.async<never, DriverFault>((resume) => {
-        const timer = setTimeout(
-          () => resume(new DriverFault({ kind: "silent", message: `${what}: no answer within ${timeLimit} ms` })),
-          timeLimit
-        )
-        return Effect.sync(() => clearTimeout(timer))
-      })
+      Effect.disconnect(Effect.interruptible(effect)),
+      Effect.interruptible(
+        Effect.async<never, DriverFault>((resume) => {
+          const timer = setTimeout(
+            () => resume(new DriverFault({ kind: "silent", message: `${what}: no answer within ${timeLimit} ms` })),
+            timeLimit
+          )
+          return Effect.sync(() => clearTimeout(timer))
+        })
+      )
     )
 
 /** A driver of a plane in this process. A defect of it is a crash; a reply that is not as described is nonsense. */

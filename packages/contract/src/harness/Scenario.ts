@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from "node:util"
 import type { CanonicalWorkflow } from "./CanonicalWorkflow.js"
 import type { LogLine } from "./Outside.js"
 import type { BranchState } from "./Plane.js"
-import { type Answers, type At, byName, type Stand, type Stop } from "./Stand.js"
+import { type Answers, type At, byName, Inapplicable, type Stand, type Stop } from "./Stand.js"
 
 /** A run whose process was killed, and what became of it. */
 export interface Crash {
@@ -88,7 +88,7 @@ const recordedAfter = (
 /** PC: what had a durable outcome did not run again, and what had none ran. */
 export const continues = (stand: Stand, crash: Crash): Effect.Effect<void, Stop> =>
   Effect.gen(function* () {
-    yield* finishes(stand, crash)
+    yield* ran(stand, crash)
     for (const step of crash.recorded ?? servedBefore(stand, crash)) {
       const earlier = count(crash.before, crash.run, step)
       const now = count(stand.lines(), crash.run, step)
@@ -108,6 +108,25 @@ const servedBefore = (stand: Stand, { before, run }: Crash): ReadonlyArray<strin
 
 const count = (lines: ReadonlyArray<LogLine>, run: string, step: string): number =>
   lines.filter((line) => line.kind !== "ruled" && line.run === run && line.step === step).length
+
+/**
+ * Every step of the run that completed has run. A run that did not complete is judged by LV: what a probe of another
+ * property looks for cannot be seen of it.
+ */
+export const ran = (
+  stand: Stand,
+  { answers, at, run, state, workflow }: Pick<Crash, "answers" | "at" | "run" | "state" | "workflow">
+): Effect.Effect<void, Stop> =>
+  Effect.gen(function* () {
+    if (state.status !== "completed") {
+      const reason = `the run is ${state.status}${reasonOf(state)} and did not complete, which LV judges`
+      return yield* new Inapplicable({ verdict: "not applicable", reason })
+    }
+    const committed = yield* stand.committed(at.process, run)
+    const happened = new Set([...stand.fired(run), ...committed].map(({ effect, step }) => `${step} ${effect}`))
+    for (const { effect, step } of stand.expected(workflow, run, answers, committed).firings)
+      stand.check(happened.has(`${step} ${effect}`), `the run completed, and ${step} did not perform ${effect}`)
+  })
 
 /** The run completed, and its result is what its workflow, its answers and the receivers make it. */
 export const finishes = (

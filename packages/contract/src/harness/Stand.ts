@@ -310,6 +310,20 @@ export class Stand {
     })
   }
 
+  /** As `fork`, for probes that need one and judge something else: without it they are not applicable. */
+  forked(at: At, interrupt: string, value: unknown, forkId: string): Effect.Effect<At, Stop> {
+    return Effect.flatMap(
+      this.resume(at, interrupt, value, { intent: "fork", forkId }),
+      ({ branch, outcome, reason }) =>
+        outcome === "forked" && branch !== null
+          ? Effect.succeed({ process: at.process, branch })
+          : new Inapplicable({
+              verdict: "not applicable",
+              reason: `the plane made no fork (${outcome}, ${reason}), which FD and FI judge`
+            })
+    )
+  }
+
   /** Answers gates as they open until the branch is over, stuck, or waits for what nobody answers. */
   drive(at: At, answers: Answers, given: Set<string> = new Set()): Effect.Effect<BranchState, Stop> {
     return Effect.gen(this, function* () {

@@ -43,8 +43,7 @@ export const checkpointValidity: ReadonlyArray<Probe> = [
       yield* stand.need("fork")
       const found = yield* broken(stand)
       if (found === undefined) return
-      const made = yield* stand.fork(found.at, found.gate, false, "fork-1")
-      if (made === undefined) return
+      const made = yield* stand.forked(found.at, found.gate, false, "fork-1")
       const answers = () => ({ value: false })
       const workflow = canonical.invalidWriter(stand.strictest)
       yield* finishes(stand, { answers, at: made, run: "run-1", state: yield* stand.rest(made), workflow })
@@ -53,9 +52,8 @@ export const checkpointValidity: ReadonlyArray<Probe> = [
   probe("invalid-answer", "an answer that breaks the gate's Schema is refused, and consumes nothing", (stand) =>
     Effect.gen(function* () {
       yield* stand.need("schemas")
-      const workflow = canonical.gate(stand.strictest, "boolean")
       const process = yield* stand.open()
-      const at = yield* stand.start(process, workflow)
+      const at = yield* stand.start(process, canonical.gate(stand.strictest, "boolean"))
       const gate = stand.pending(yield* stand.rest(at), "ask")
       if (gate === undefined) return
       for (const value of invalidAnswers) {
@@ -66,8 +64,6 @@ export const checkpointValidity: ReadonlyArray<Probe> = [
       stand.check(stand.pending(state, "ask") !== undefined, "a refused answer consumed the gate")
       const { outcome } = yield* stand.resume(at, gate, false)
       stand.check(outcome === "accepted", `the valid answer after refused ones was ${outcome}`)
-      const answers = () => ({ value: false })
-      yield* finishes(stand, { answers, at, run: "run-1", state: yield* stand.rest(at), workflow })
     })
   ),
   probe("invalid-fork", "a fork with a value that breaks the gate's Schema is refused", (stand) =>

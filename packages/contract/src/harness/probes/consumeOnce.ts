@@ -120,7 +120,7 @@ const race = (racers: number, values: "same" | "different"): Probe =>
             yield* gated.release
             const state = yield* stand.rest(at)
             const winner = accepted[0]
-            if (winner === undefined) return
+            if (winner === undefined || accepted.length > 1) return yield* happensOnce(stand, at, "run-1")
             yield* finishes(stand, { answers: () => ({ value: winner.value }), at, run: "run-1", state, workflow })
             yield* happensOnce(stand, at, "run-1")
           })

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import type { DeliveryPolicy } from "../../Delivery.js"
 import { canonical } from "../CanonicalWorkflow.js"
 import { of, type Probe } from "../Probe.js"
-import { crashAt, finishes, happensOnce } from "../Scenario.js"
+import { crashAt, happensOnce, ran } from "../Scenario.js"
 import { byName, Inapplicable, type Stand } from "../Stand.js"
 
 const probe = of("EO")
@@ -14,8 +14,8 @@ const killed =
   (stand) =>
     Effect.gen(function* () {
       const crash = yield* crashAt(stand, canonical.linear(delivery), `${window}.run-1.two.two-fx`)
-      yield* finishes(stand, crash)
       yield* happensOnce(stand, crash.at, "run-1")
+      yield* ran(stand, crash)
     })
 
 const ofDelivery = (delivery: DeliveryPolicy): ReadonlyArray<Probe> => [
@@ -81,7 +81,7 @@ const readThenAct =
     Effect.gen(function* () {
       const crash = yield* crashAt(stand, canonical.readThenAct(delivery), "after.run-1.act.act-fx")
       yield* happensOnce(stand, crash.at, "run-1")
-      yield* finishes(stand, crash)
+      yield* ran(stand, crash)
     })
 
 const zombie = (stand: Stand) =>
@@ -108,7 +108,7 @@ const zombie = (stand: Stand) =>
     stand.note(`${first.who} goes on`)
     yield* first.thaw
     yield* stand.ask(first.ask("idle", {}))
-    yield* finishes(stand, { answers: byName, at: second, run: "run-1", state, workflow })
+    yield* ran(stand, { answers: byName, at: second, run: "run-1", state, workflow })
     yield* happensOnce(stand, second, "run-1")
     const { length } = stand.fired("run-1", "three")
     stand.check(length === 1 || delivery !== "once", `three-fx fired ${length} times`)
@@ -127,7 +127,7 @@ export const exactlyOnce: ReadonlyArray<Probe> = [
     (stand) =>
       Effect.gen(function* () {
         const crash = yield* crashAt(stand, canonical.twoEffects(stand.strictest), "after.run-1.both.second-fx")
-        yield* finishes(stand, crash)
+        yield* ran(stand, crash)
         yield* happensOnce(stand, crash.at, "run-1")
       })
   ),
@@ -137,7 +137,7 @@ export const exactlyOnce: ReadonlyArray<Probe> = [
     (stand) =>
       Effect.gen(function* () {
         const crash = yield* crashAt(stand, canonical.parallel(stand.strictest), "after.run-1.left.left-fx")
-        yield* finishes(stand, crash)
+        yield* ran(stand, crash)
         yield* happensOnce(stand, crash.at, "run-1")
       })
   ),
@@ -149,8 +149,7 @@ export const exactlyOnce: ReadonlyArray<Probe> = [
       const gate = stand.pending(yield* stand.rest(at), "ask")
       if (gate === undefined) return
       for (const forkId of ["fork-1", "fork-2"]) {
-        const made = yield* stand.fork(at, gate, forkId, forkId)
-        if (made !== undefined) yield* stand.rest(made)
+        yield* stand.rest(yield* stand.forked(at, gate, forkId, forkId))
       }
       const { length } = stand.fired("run-1", "prefix")
       const committed = yield* stand.committed(process, "run-1")
@@ -203,7 +202,7 @@ export const exactlyOnce: ReadonlyArray<Probe> = [
             Effect.gen(function* () {
               const run = `run-${i + 1}`
               const crash = yield* crashAt(stand, workflow, point, { run, optional: true })
-              yield* finishes(stand, crash)
+              yield* ran(stand, crash)
               yield* happensOnce(stand, crash.at, run)
               yield* stand.kill(crash.at.process)
             })

@@ -82,7 +82,8 @@ export const forkIntent: ReadonlyArray<Probe> = [
         )
         const other = yield* fork("two")
         stand.check(other.outcome === "refused", `another fork under the same id was ${other.outcome}`)
-        stand.check(((yield* branches(stand, at)) ?? 2) === 2, "a fork that came twice made two branches")
+        const count = (yield* branches(stand, at)) ?? 2
+        stand.check(count === 2, `after one fork that came twice the run has ${count} branches`)
       })
     )
   )

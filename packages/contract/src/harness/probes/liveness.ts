@@ -111,27 +111,38 @@ export const liveness: ReadonlyArray<Probe> = [
       yield* finishes(stand, { answers: byName, at, run: "run-1", state: ended, workflow })
     })
   ),
-  probe("killed", "a run killed anywhere in its course ends all the same", (stand) =>
-    Effect.forEach(
-      ["body.one", "before.one.one-fx", "after.one.one-fx", "before.two.two-fx", "after.three.three-fx"],
-      (point, i) => {
-        const run = `run-${i + 1}`
-        const [window = "", ...rest] = point.split(".")
-        return Effect.scoped(
-          Effect.gen(function* () {
-            const { at, state } = yield* crashAt(
-              stand,
-              canonical.linear(stand.strictest),
-              [window, run, ...rest].join("."),
-              { run }
+  ...(
+    [
+      ["linear", ["body.one", "before.one.one-fx", "after.one.one-fx", "before.two.two-fx", "after.three.three-fx"]],
+      ["twoEffects", ["before.both.second-fx"]],
+      ["parallel", ["before.left.left-fx", "after.right.right-fx", "body.join"]],
+      ["twoGates", ["before.between.between-fx", "after.last.last-fx"]],
+      ["nested", ["before.inner-prefix.inner-prefix-fx", "before.inner-suffix.inner-suffix-fx"]],
+      ["fanOut", ["before.part@2.part-fx"]],
+      ["loop", ["before.turn@1.turn-fx", "before.last.last-fx"]]
+    ] as const
+  ).map(([name, points]) =>
+    probe(
+      `killed/${canonical[name]("once").name}`,
+      `${canonical[name]("once").name} killed in its course ends all the same`,
+      (stand) =>
+        Effect.forEach(
+          points,
+          (point, i) => {
+            const run = `run-${i + 1}`
+            const [window = "", ...rest] = point.split(".")
+            return Effect.scoped(
+              Effect.gen(function* () {
+                const workflow = canonical[name](stand.strictest)
+                const { at, state } = yield* crashAt(stand, workflow, [window, run, ...rest].join("."), { run })
+                isNamed(stand, state)
+                stand.check(state.status === "completed", `${run} did not complete: it is ${state.status}`)
+                yield* stand.kill(at.process)
+              })
             )
-            isNamed(stand, state)
-            stand.check(state.status === "completed", `the run did not complete: it is ${state.status}`)
-            yield* stand.kill(at.process)
-          })
+          },
+          { discard: true }
         )
-      },
-      { discard: true }
     )
   ),
   probe("in-doubt", "a run that is stuck with an effect in doubt says so", (stand) =>

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { type CanonicalWorkflow, canonical } from "../CanonicalWorkflow.js"
 import { of, type Probe } from "../Probe.js"
-import { continues, crashAt, finishes } from "../Scenario.js"
+import { continues, crashAt, ran } from "../Scenario.js"
 import { byName, type Stand } from "../Stand.js"
 
 const probe = of("PC")
@@ -54,7 +54,7 @@ export const prefixContinuation: ReadonlyArray<Probe> = [
   probe("two-effects", "an effect of a node that did not end is served its outcome when the node runs again", (stand) =>
     Effect.gen(function* () {
       const crash = yield* crashAt(stand, canonical.twoEffects(stand.strictest), "before.run-1.both.second-fx")
-      yield* finishes(stand, crash)
+      yield* ran(stand, crash)
       const { length } = stand.fired("run-1", "both").filter(({ effect }) => effect === "first-fx")
       stand.check(length <= 1, `first-fx fired ${length} times`)
     })
@@ -65,7 +65,7 @@ export const prefixContinuation: ReadonlyArray<Probe> = [
       const process = yield* stand.open()
       const at = yield* stand.start(process, workflow)
       const state = yield* stand.drive(at, byName)
-      yield* finishes(stand, { answers: byName, at, run: "run-1", state, workflow })
+      yield* ran(stand, { answers: byName, at, run: "run-1", state, workflow })
       stand.check(stand.bodies("run-1", "prefix") === 1, `prefix ran ${stand.bodies("run-1", "prefix")} times`)
     })
   ),
@@ -79,7 +79,7 @@ export const prefixContinuation: ReadonlyArray<Probe> = [
       yield* stand.kill(first)
       const after = { ...at, process: yield* stand.open() }
       const state = yield* stand.drive(after, byName)
-      yield* finishes(stand, { answers: byName, at: after, run: "run-1", state, workflow })
+      yield* ran(stand, { answers: byName, at: after, run: "run-1", state, workflow })
       stand.check(stand.bodies("run-1", "prefix") === 1, `prefix ran ${stand.bodies("run-1", "prefix")} times`)
     })
   ),
@@ -147,8 +147,7 @@ export const prefixContinuation: ReadonlyArray<Probe> = [
       const at = yield* stand.start(process, canonical.prefixGateSuffix(stand.strictest))
       const gate = stand.pending(yield* stand.rest(at), "ask")
       if (gate === undefined) return
-      const made = yield* stand.fork(at, gate, "fork", "fork-1")
-      if (made === undefined) return
+      const made = yield* stand.forked(at, gate, "fork", "fork-1")
       const state = yield* stand.rest(made)
       stand.check(state.status === "completed", `the fork did not complete: it is ${state.status}`)
       stand.check(stand.bodies("run-1", "prefix") === 1, `prefix ran ${stand.bodies("run-1", "prefix")} times`)

@@ -80,7 +80,9 @@ export const execute = (owner: Owner, branch: Store.Branch, found: boolean): Eff
           Effect.catchTag("Fenced", () => Effect.void)
         ),
       Fenced: () => Effect.void
-    })
+    }),
+    // A handler that died leaves its effect in doubt: nothing goes on without help.
+    Effect.catchAllDefect((defect) => rest("stuck", new Stuck({ problem: String(defect), doubt: undefined })))
   )
 }
 
