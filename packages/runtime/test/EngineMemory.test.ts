@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Interrupt, Node, Workflow } from "@fermata/runtime"
 import * as Testing from "@fermata/runtime/testing"
-import { Effect, type Fiber, Layer, Logger, Queue, Schema } from "effect"
+import { Effect, Fiber, Layer, Logger, Queue, Schema } from "effect"
 import { globalValue } from "effect/GlobalValue"
 import { play } from "./House.js"
 import { turn } from "./Stage.js"
@@ -131,6 +131,32 @@ describe("a waiting branch", () => {
           told,
           [1, 2, 3].flatMap((n) => [`before ${n}`, `after ${n}`])
         )
+      })
+    )
+  })
+})
+
+describe("a run that is started while its only worker leaves", () => {
+  it.live("is finished by the next one, wherever in its leaving it was started", () => {
+    const Short = Workflow.make("short", { version: "1", input: Schema.Number, success: Schema.Number }, (n) =>
+      Effect.succeed(n)
+    )
+    const worker = Testing.worker({ workflows: [Short] })
+    return play((house) =>
+      Effect.gen(function* () {
+        for (let pause = 0; pause < 30; pause++) {
+          const dismiss = yield* house.hire(worker)
+          // Each time the start falls into another part of the worker's leaving.
+          const leaving = yield* Effect.fork(dismiss)
+          for (let turns = 0; turns < pause; turns++) yield* Effect.yieldNow()
+          const handle = yield* house.client.start(Short, pause)
+          yield* Fiber.join(leaving)
+          const dismissNext = yield* house.hire(worker)
+          assert.strictEqual(yield* house.client.result(Short, handle), pause)
+          yield* dismissNext
+        }
+        const owned = yield* house.ledger.sql`SELECT branch_id FROM fermata_branches WHERE owner IS NOT NULL`
+        assert.deepStrictEqual(owned, [])
       })
     )
   })

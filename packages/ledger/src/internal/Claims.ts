@@ -112,8 +112,10 @@ export const makeClaims = (db: Database, leases: Leases): Claims => {
       const backgrounds = yield* backgroundsOf(branches)
       const claims: Array<Claim> = []
       for (const branch of branches) {
-        const claim = yield* Effect.catchTag(claimOf(branch, backgrounds.get(branch.branch)), "CorruptJournal", (damage) =>
-          Effect.as(setAside(transaction, branch, damage), undefined)
+        const claim = yield* Effect.catchTag(
+          claimOf(branch, backgrounds.get(branch.branch)),
+          "CorruptJournal",
+          (damage) => Effect.as(setAside(transaction, branch, damage), undefined)
         )
         if (claim !== undefined) claims.push(claim)
       }
@@ -213,10 +215,7 @@ export const makeClaims = (db: Database, leases: Leases): Claims => {
           const earliest = (definition: string) =>
             sql`SELECT MIN(ready_at) AS next FROM fermata_branches
               WHERE definition = ${definition} AND owner IS NULL AND ready_at IS NOT NULL`
-          const rows = yield* sql<{ readonly next: Int | null }>`${sql.join(
-            " UNION ALL ",
-            false
-          )(some.map(earliest))}`
+          const rows = yield* sql<{ readonly next: Int | null }>`${sql.join(" UNION ALL ", false)(some.map(earliest))}`
           for (const { next } of rows) if (next !== null) times.push(Number(next))
         }
         return times.length === 0 ? undefined : Math.min(...times)

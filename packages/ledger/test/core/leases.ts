@@ -1,7 +1,7 @@
 /** Claims and leases: every branch has one owner at most, and no branch is forgotten. */
 import { expect, it } from "@effect/vitest"
-import { type BranchId, rootBranch, type WorkerPlace } from "@fermata/contract"
-import { type Announcement, Fenced, type Ledger } from "@fermata/ledger"
+import { type BranchId, rootBranch, type RunId, type WorkerPlace } from "@fermata/contract"
+import { type Announcement, type Claim, Fenced, type Ledger, RunConflict } from "@fermata/ledger"
 import { Deferred, Effect, Exit, Scope } from "effect"
 import { anyRun, stepDone } from "../outside/Owner.js"
 import { benchOf, type Place } from "../outside/Place.js"
@@ -64,6 +64,70 @@ export const leaseSuite = (place: Place): void => {
         const workers = [first, ...others, first, first]
         const claimed = yield* Effect.all(workers.map(claimAll), { concurrency: "unbounded" })
         expect(claimed.flat().toSorted()).toEqual(branches.toSorted())
+      })
+    )
+  )
+
+  it.live(
+    "what is started where a taker keeps a place is claimed by it at once, and every place is used once",
+    withBench(({ ledgers: [ledger] }) =>
+      Effect.gen(function* () {
+        const { workflow, definitions } = own()
+        const { worker } = yield* ledger.register(blind)
+        let room = 1
+        const used: Array<Claim | undefined> = []
+        const stop = ledger.takeStarts({
+          worker,
+          definitions: new Set(definitions),
+          reserve: () => room-- > 0,
+          use: (claim) => void used.push(claim)
+        })
+        const start = (run: RunId, input = "0") =>
+          ledger.start({ run, workflow, version: "1", input, inputDigest: input })
+        const run = anyRun()
+        const { branch } = yield* start(run)
+        const [taken] = used
+        expect(taken?.branch).toEqual(yield* ledger.branch(branch))
+        expect(taken?.branch).toMatchObject({ owner: worker, status: "running", epoch: 1, readyAt: null })
+        if (taken === undefined) return yield* Effect.dieMessage("not taken")
+        expect(yield* ledger.claimed(taken)).toEqual((yield* ledger.history(branch)).entries)
+        // There is no room for a second one: it waits for a claim, and the first is not handed out again.
+        const second = yield* start(anyRun())
+        expect(used).toHaveLength(1)
+        const claims = yield* ledger.claim({ worker, definitions, limit: 9 })
+        expect(claims.map((claim) => claim.branch.branch)).toEqual([second.branch])
+        // The same start again, and one that is refused, give their places back.
+        room = 2
+        expect(yield* start(run)).toEqual({ branch, created: false })
+        expect(yield* Effect.flip(start(run, "1"))).toBeInstanceOf(RunConflict)
+        expect(used.slice(1)).toEqual([undefined, undefined])
+        expect(yield* Effect.exit(ledger.open(taken).appendIf([stepDone("a")], { inboxSeen: 0 }))).toMatchObject({
+          _tag: "Success"
+        })
+        room = 1
+        stop()
+        expect(yield* start(anyRun())).toMatchObject({ created: true })
+        expect(used).toHaveLength(3)
+        expect((yield* ledger.verify).problems).toEqual([])
+      })
+    )
+  )
+
+  it.live(
+    "a branch whose owner is none any more is freed, and fenced against it",
+    withBench(({ ledgers: [ledger] }) =>
+      Effect.gen(function* () {
+        const { workflow, definitions } = own()
+        const [branch] = yield* startMany(ledger, workflow, 1)
+        // It was taken for lost before it claimed, and died before it knew.
+        const [late] = yield* ledger.claim({ worker: "nobody", definitions, limit: 1 })
+        if (late === undefined) return yield* Effect.dieMessage("not claimed")
+        const journal = ledger.open(late)
+        const { worker } = yield* ledger.register(blind)
+        expect(yield* ledger.claim({ worker, definitions, limit: 1, freeLost: false })).toEqual([])
+        const [taken] = yield* ledger.claim({ worker, definitions, limit: 1 })
+        expect(taken?.branch).toMatchObject({ branch, owner: worker, epoch: 3 })
+        expect(yield* Effect.flip(journal.appendIf([stepDone("z")], { inboxSeen: 0 }))).toBeInstanceOf(Fenced)
       })
     )
   )
