@@ -15,7 +15,7 @@ import type {
   TerminalKind,
   WorkerPlace
 } from "@fermata/contract"
-import { Context, type Effect, type Scope, type Stream } from "effect"
+import { Context, type Effect, type Scope } from "effect"
 import type { SqlClient } from "@effect/sql/SqlClient"
 import type {
   AlreadyConsumed,
@@ -435,8 +435,7 @@ export interface Ledger {
   ) => Effect.Effect<number, LedgerError>
 
   // wake-ups
-  readonly announcements: Stream.Stream<Announcement>
-  /** As `announcements`, by synchronous callback; returns how to stop. */
+  /** Calls back for every announcement from now on; returns how to stop. The callback must not throw and must not block. */
   readonly subscribe: (callback: (announcement: Announcement) => void) => () => void
 
   // maintenance

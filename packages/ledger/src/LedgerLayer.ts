@@ -102,7 +102,6 @@ const make = (options: LedgerOptions): Effect.Effect<Ledger, LedgerError, SqlCli
       fate: leases.fate,
       nextLapse: leases.nextLapse,
       open: (claim) => new AppendBuffer(db, writer, claim),
-      announcements: hub.stream,
       subscribe: (callback) => hub.subscribe(callback)
     } satisfies Ledger
   })

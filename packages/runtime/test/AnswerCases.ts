@@ -1,8 +1,10 @@
 /** Cases of pauses and their answers (CO, FI, LV). */
 import { assert, describe, it } from "@effect/vitest"
+import { BranchId } from "@fermata/contract"
 import type { Ledger } from "@fermata/ledger"
 import { type Client, Interrupt, Node, Worker, Workflow } from "@fermata/runtime"
-import { Effect, type Layer, Schema } from "effect"
+import * as Testing from "@fermata/runtime/testing"
+import { Deferred, Effect, Fiber, FiberId, type Layer, Schema } from "effect"
 import { type House, playOn } from "./House.js"
 
 const Ask = Interrupt.make("ask", { payload: Schema.Number, answer: Schema.Unknown })
@@ -175,6 +177,40 @@ export const answerCases = <E>(name: string, plane: Layer.Layer<Ledger | Client.
       )
     })
 
+    it.live("that come before the workflow waits for them are kept, and handed over when it does (B63)", () => {
+      const letGo = Deferred.unsafeMake<void>(FiberId.none)
+      const busy = Node.make("busy", {}, () => Deferred.await(letGo))
+      const Later = Workflow.make("later", { version: "1", success: Schema.Array(Schema.Unknown) }, () =>
+        Effect.gen(function* () {
+          const first = yield* Effect.fork(Ask(1))
+          const second = yield* Effect.fork(Ask(2))
+          // Both questions are out; nobody waits for their answers yet.
+          yield* busy()
+          return [yield* Fiber.join(second), yield* Fiber.join(first)]
+        })
+      )
+      return playOn(plane, (house) =>
+        Effect.gen(function* () {
+          const branch = BranchId.make("r/main")
+          const unasked = () => Effect.flip(answer(house, branch, 1, "early", "d1"))
+          // Before the run exists, and before a worker has asked: refused, and nothing of it is kept.
+          assert.strictEqual((yield* unasked())._tag, "UnknownInterrupt")
+          yield* house.client.start(Later, undefined, { run: "r" })
+          assert.strictEqual((yield* unasked())._tag, "UnknownInterrupt")
+          yield* house.hire(Worker.layer({ workflows: [Later] }))
+          yield* house.recorded(branch, "interrupt.opened ask#2")
+          // The refused delivery is free to be sent again.
+          assert.deepInclude(yield* answer(house, branch, 1, "a", "d1"), { verdict: "Accepted" })
+          assert.deepInclude(yield* answer(house, branch, 2, "b", "d2"), { verdict: "Accepted" })
+          yield* house.recorded(branch, "interrupt.answered ask#2")
+          yield* Deferred.succeed(letGo, undefined)
+          assert.deepStrictEqual(yield* house.client.result(Later, branch), ["b", "a"])
+          const lines = (yield* house.lines(branch)).filter((line) => line.startsWith("interrupt.answered"))
+          assert.deepStrictEqual(lines, ["interrupt.answered ask#1", "interrupt.answered ask#2"])
+        })
+      )
+    })
+
     it.live("and the step beside them come in the order of the journal on every replay (B58)", () => {
       const work = Node.make("work", { input: Schema.Number, success: Schema.Number }, (n) =>
         Effect.as(Effect.yieldNow(), n)
@@ -215,6 +251,11 @@ export const answerCases = <E>(name: string, plane: Layer.Layer<Ledger | Client.
             dismiss = yield* house.hire(worker)
             yield* answer(house, branch, 2, n)
             assert.deepStrictEqual(yield* house.client.result(Race, branch), journaled)
+            // From every prefix of its history each time: more than 1,000 replays in all.
+            const prefixes = (yield* house.history(branch)).length
+            for (let replays = 0; replays < 100; replays += prefixes) {
+              yield* Effect.provide(Testing.replayCheck(Race, branch), house.plane)
+            }
           }
         })
       )

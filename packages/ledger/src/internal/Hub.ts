@@ -2,7 +2,6 @@
  * Announcements inside this process. Whoever commits publishes afterwards; every subscriber hears at once. They are
  * hints: the tables say what is true, and a lost announcement costs time, never a wake-up.
  */
-import { Effect, Stream } from "effect"
 import type { Announcement } from "../Ledger.js"
 
 /** The publish and subscribe ends of one ledger's announcements. */
@@ -23,16 +22,6 @@ export class Hub {
       this.subscribers.delete(subscriber)
     }
   }
-
-  /** The same as a stream; bounded by dropping the oldest hints, since the newest ask for the same look. */
-  readonly stream: Stream.Stream<Announcement> = Stream.asyncPush<Announcement>(
-    (emit) =>
-      Effect.acquireRelease(
-        Effect.sync(() => this.subscribe((announcement) => emit.single(announcement))),
-        (unsubscribe) => Effect.sync(unsubscribe)
-      ),
-    { bufferSize: 4096, strategy: "sliding" }
-  )
 }
 
 /** The text that crosses processes. The sender's name lets it pass over what it has announced to itself. */
