@@ -4,11 +4,13 @@
  */
 import {
   admitFiring,
+  afterKeyedDefect,
   type EffectIdentity,
   effectKey,
   type EffectKey,
   type EntryDraft,
   idProblem,
+  mayStillFire,
   needsDurablePrefix,
   type RecordedTry,
   StepKey
@@ -35,9 +37,6 @@ import { type Step, stopped } from "./Step.js"
 import type { StepScope } from "./StepScope.js"
 import { type Entered, limited } from "./TimeLimit.js"
 import { fireTransactional } from "./TransactionalEffect.js"
-
-/** How often a `keyed` handler that dies is fired again before an operator is asked. */
-const keyedTries = 5
 
 type Outcome = Effect.Effect<unknown, unknown>
 
@@ -192,14 +191,15 @@ export class EffectFiring implements StepScope, FiringAgain {
     again = false
   ): Outcome {
     return Effect.flatMap(this.handle(effect, key, input, again), (exit) =>
-      this.outcome(effect, key, id, exit, () =>
-        tries >= keyedTries
+      this.outcome(effect, key, id, exit, () => {
+        const verdict = afterKeyedDefect(tries)
+        return verdict._tag === "AwaitSettlement"
           ? inDoubt(this.step, effect, key, `its handler died ${tries} times, last of: ${messageOf(exit)}`)
           : Effect.zipRight(
-              Effect.sleep(Duration.millis(50 * 4 ** tries)),
+              Effect.sleep(Duration.millis(verdict.after)),
               this.fireKeyed(effect, key, id, input, tries + 1, true)
             )
-      )
+      })
     )
   }
 
@@ -226,7 +226,7 @@ export class EffectFiring implements StepScope, FiringAgain {
             if (this.step.isAbandoned) return Effect.die(stopped)
             // Checked on a monotonic clock immediately before the handler: a worker that was paused past it has not
             // fired, and says so if it still may write.
-            if (performance.now() - begun >= fireWithin) {
+            if (!mayStillFire(performance.now() - begun, fireWithin)) {
               return Effect.flatMap(this.close(draft.effectVoided(key, id, "owner")), again)
             }
             return this.handle(effect, key, input, false, entered).pipe(

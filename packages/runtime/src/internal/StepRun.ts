@@ -2,6 +2,7 @@
  * The host's side of one step: runs the node's body on the worker's runtime, attempt after attempt, until there is an
  * outcome. Nothing it holds is shared with the workflow: inputs and outcomes cross as text.
  */
+import { afterTypedError } from "@fermata/contract"
 import { Cause, Context, Effect, Either, Exit, type Fiber, FiberId, Option, Runtime } from "effect"
 import type { Problem } from "../Problem.js"
 import { InvalidValue } from "../RunError.js"
@@ -197,14 +198,16 @@ export class StepRun implements Step {
     const readBack = node.codecs.error.decode(encoded.right)
     if (Either.isLeft(readBack)) return this.refused("error", readBack.left)
     const { attempt } = this
-    const retry = node.retry
-    if (
-      retry !== undefined &&
-      attempt <= retry.times &&
-      !this.interrupted &&
-      !command.withdrawing &&
-      retry.while(error)
-    ) {
+    const { retry } = node
+    const withdrawn = this.interrupted || command.withdrawing
+    const verdict = afterTypedError({
+      attempt,
+      retries: retry?.times,
+      // The policy's own code is asked only while it can matter.
+      passing: !withdrawn && retry?.while(error) === true,
+      withdrawn
+    })
+    if (retry !== undefined && verdict === "Retry") {
       const due = Math.ceil(this.branch.host.ledger.unsafeNow() + retry.delay(attempt))
       this.branch.writer.mark(
         draft.stepRetried(key, node.name, attempt, encoded.right, due),
