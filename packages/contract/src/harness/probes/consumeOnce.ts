@@ -128,6 +128,27 @@ const race = (racers: number, values: "same" | "different"): Probe =>
       })
   )
 
+/** The gates are answered in this order, both before the run goes on. */
+const answered =
+  (order: readonly [string, string]): Probe["run"] =>
+  (stand) =>
+    Effect.gen(function* () {
+      yield* stand.need("durable")
+      yield* stand.needMany()
+      const workflow = canonical.parallelGates(stand.strictest)
+      const first = yield* stand.open()
+      const at = yield* stand.start(first, workflow)
+      const state = yield* stand.rest(at)
+      const gates = order.map((name) => ({ name, gate: stand.pending(state, name) }))
+      yield* stand.kill(first)
+      // Nobody runs it: both answers wait in the store, in this order.
+      const client = yield* stand.open({ role: "client" })
+      for (const { gate, name } of gates)
+        if (gate !== undefined) yield* stand.resume({ ...at, process: client }, gate, `answer to ${name}`)
+      const after = { ...at, process: yield* stand.open() }
+      yield* finishes(stand, { answers: byName, at: after, run: "run-1", state: yield* stand.rest(after), workflow })
+    })
+
 export const consumeOnce: ReadonlyArray<Probe> = [
   probe("same-delivery", "the same delivery again is a duplicate and changes nothing", second([one, one], "duplicate")),
   probe(
@@ -194,6 +215,16 @@ export const consumeOnce: ReadonlyArray<Probe> = [
       "left"
     )
   }),
+  probe(
+    "answers/left-first",
+    "two answers that wait in the store, the left one first, pass their own gates",
+    answered(["left", "right"])
+  ),
+  probe(
+    "answers/right-first",
+    "two answers that wait in the store, the right one first, pass their own gates",
+    answered(["right", "left"])
+  ),
   probe("two-gates-in-one-node", "two gates in one unit are consumed one by one", (stand) => {
     const workflow = canonical.twoGatesInOneNode(stand.strictest)
     return parked(

@@ -1,8 +1,9 @@
 /** LV: every branch goes on until it is over or waits for something that inspection names; no wake-up is lost. */
 import { Effect } from "effect"
 import { canonical } from "../CanonicalWorkflow.js"
+import type { BranchState } from "../Plane.js"
 import { of, type Probe } from "../Probe.js"
-import { crashAt, finishes, isNamed } from "../Scenario.js"
+import { crashAt, isNamed } from "../Scenario.js"
 import { type Answers, byName, type Stand } from "../Stand.js"
 
 const probe = of("LV")
@@ -23,7 +24,7 @@ const runs = (name: keyof typeof canonical, answers: Answers = byName): Probe =>
           isNamed(stand, state)
           const [next] = state.pending
           if (state.status !== "waiting" || next === undefined) {
-            yield* finishes(stand, { answers, at, run: "run-1", state, workflow })
+            stand.check(state.status === "completed", `the run did not complete: it is ${state.status}`)
             return
           }
           const answer = looking(next.gate)
@@ -33,6 +34,12 @@ const runs = (name: keyof typeof canonical, answers: Answers = byName): Probe =>
         }
       })
   )
+
+const completes = (stand: Stand, state: BranchState) =>
+  Effect.sync(() => {
+    isNamed(stand, state)
+    stand.check(state.status === "completed", `the run did not complete: it is ${state.status}`)
+  })
 
 const parkedCrash = (stand: Stand) =>
   Effect.gen(function* () {
@@ -48,7 +55,7 @@ const parkedCrash = (stand: Stand) =>
     const gate = stand.pending(state, "ask")
     if (gate === undefined) return
     yield* stand.resume(after, gate, "answer to ask")
-    yield* finishes(stand, { answers: byName, at: after, run: "run-1", state: yield* stand.rest(after), workflow })
+    yield* completes(stand, yield* stand.rest(after))
   })
 
 export const liveness: ReadonlyArray<Probe> = [
@@ -85,7 +92,7 @@ export const liveness: ReadonlyArray<Probe> = [
       const { outcome } = yield* stand.resume({ ...at, process: client }, gate, "answer to ask")
       stand.check(outcome === "accepted", `the answer was ${outcome}`)
       const after = { ...at, process: yield* stand.open() }
-      yield* finishes(stand, { answers: byName, at: after, run: "run-1", state: yield* stand.rest(after), workflow })
+      yield* completes(stand, yield* stand.rest(after))
     })
   ),
   probe("answered-while-busy", "an answer that comes while the run is busy elsewhere is not lost", (stand) =>
@@ -100,15 +107,14 @@ export const liveness: ReadonlyArray<Probe> = [
       if (gate === undefined) {
         stand.note("the gate is not open yet while the other lane is busy: answered at rest")
         yield* hold.release
-        yield* finishes(stand, { answers: byName, at, run: "run-1", state: yield* stand.drive(at, byName), workflow })
+        yield* completes(stand, yield* stand.drive(at, byName))
         return
       }
       const { outcome } = yield* stand.resume(at, gate, "answer to ask")
       stand.check(outcome === "accepted", `the answer was ${outcome}`)
       yield* hold.release
       const ended = yield* stand.rest(at)
-      isNamed(stand, ended)
-      yield* finishes(stand, { answers: byName, at, run: "run-1", state: ended, workflow })
+      yield* completes(stand, ended)
     })
   ),
   ...(

@@ -54,27 +54,6 @@ const oneRecorded =
       stand.check(length === 1, `${first} was recorded and ran ${length} times`)
     })
 
-/** The gates are answered in this order, both before the run goes on. */
-const answered =
-  (order: readonly [string, string]): Probe["run"] =>
-  (stand) =>
-    Effect.gen(function* () {
-      yield* stand.need("durable")
-      yield* stand.needMany()
-      const workflow = canonical.parallelGates(stand.strictest)
-      const first = yield* stand.open()
-      const at = yield* stand.start(first, workflow)
-      const state = yield* stand.rest(at)
-      const gates = order.map((name) => ({ name, gate: stand.pending(state, name) }))
-      yield* stand.kill(first)
-      // Nobody runs it: both answers wait in the store, in this order.
-      const client = yield* stand.open({ role: "client" })
-      for (const { gate, name } of gates)
-        if (gate !== undefined) yield* stand.resume({ ...at, process: client }, gate, `answer to ${name}`)
-      const after = { ...at, process: yield* stand.open() }
-      yield* finishes(stand, { answers: byName, at: after, run: "run-1", state: yield* stand.rest(after), workflow })
-    })
-
 /** What recovery did outside, as far as it may be compared: in the order of the steps, not of the lanes' timing. */
 const deeds = (lines: ReadonlyArray<LogLine>): ReadonlyArray<string> =>
   lines
@@ -145,8 +124,6 @@ export const recoveryDeterminism: ReadonlyArray<Probe> = [
     "with the right lane recorded alone, recovery runs the left one and no other",
     oneRecorded("right")
   ),
-  probe("answers/left-first", "two answers that came left first go where they belong", answered(["left", "right"])),
-  probe("answers/right-first", "two answers that came right first go where they belong", answered(["right", "left"])),
   probe(
     "twice/in-doubt",
     "one durable state with an effect in doubt is recovered alike twice",
