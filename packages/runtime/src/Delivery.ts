@@ -57,7 +57,8 @@ export const once = (
 
 /**
  * SQL in the plane's own database: its writes and its outcome commit together. While it runs it holds the database's
- * write lock (SQLite) or a connection and its branch's row (PostgreSQL); beyond 5 seconds it is rolled back.
+ * write lock (SQLite) or a connection and its branch's row (PostgreSQL); beyond 5 seconds it is rolled back. PostgreSQL
+ * also ends one that pauses between two statements for longer than the ledger's `idleInTransaction`, 15 seconds.
  */
 export const transactional: Delivery<"transactional"> = make("transactional")
 
