@@ -136,8 +136,7 @@ const onCycle = (model: PackedModel, table: StateTable, words: number): number |
   const peel: Array<number> = []
   for (let index = 0; index < table.count; index++) if (table.waitingOf(index) === 0) peel.push(index)
   let peeled = 0
-  const emit = (successor: Uint8Array, _label: number, environment: boolean): void => {
-    if (environment) return
+  const emit = (successor: Uint8Array): void => {
     pack(successor, packed, 0, words)
     const index = table.find(packed, 0, hashWords(packed, 0, words))
     if (table.takeWaiting(index)) peel.push(index)
@@ -145,7 +144,7 @@ const onCycle = (model: PackedModel, table: StateTable, words: number): number |
   for (let index = peel.pop(); index !== undefined; index = peel.pop()) {
     peeled++
     unpack(table.pieceOf(index), table.baseOf(index), words, cells)
-    model.next(cells, emit)
+    model.nextOfSystem(cells, emit)
   }
   if (peeled === table.count) return undefined
   // What is left lies on a cycle or behind one: the first that leads back to itself is the one to show.
@@ -160,20 +159,18 @@ const leadsBack = (model: PackedModel, table: StateTable, words: number, start: 
   const cells = new Uint8Array(words * 8)
   const seen = new Set<number>()
   const stack = [start]
-  let back = false
-  for (let index = stack.pop(); index !== undefined && !back; index = stack.pop()) {
+  for (let index = stack.pop(); index !== undefined; index = stack.pop()) {
+    if (seen.has(start)) return true
     unpack(table.pieceOf(index), table.baseOf(index), words, cells)
-    model.next(cells, (successor, _label, environment) => {
-      if (environment) return
+    model.nextOfSystem(cells, (successor) => {
       pack(successor, packed, 0, words)
       const next = table.find(packed, 0, hashWords(packed, 0, words))
-      if (next === start) back = true
       if (table.waitingOf(next) === 0 || seen.has(next)) return
       seen.add(next)
       stack.push(next)
     })
   }
-  return back
+  return seen.has(start)
 }
 
 const pathTo = (table: StateTable, end: number, words: number): ReadonlyArray<Uint8Array> => {

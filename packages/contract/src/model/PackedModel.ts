@@ -16,6 +16,8 @@ export interface PackedModel {
   readonly initial: ReadonlyArray<Uint8Array>
   /** Calls `emit` for each successor of the state. `environment` says that it happens only if the outside wants it. */
   readonly next: (cells: Uint8Array, emit: Emit) => void
+  /** As `next`, without the environment's. */
+  readonly nextOfSystem: (cells: Uint8Array, emit: Emit) => void
   /** Names of the properties, at most 16; bit `n` of `broken` is the n-th. */
   readonly properties: ReadonlyArray<string>
   /** Properties that this state (with the history that it carries) breaks, as bits. */

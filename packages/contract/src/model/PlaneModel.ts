@@ -102,6 +102,10 @@ export const makePlane = (
       systemTransitions(x)
       environmentTransitions(x)
     },
+    nextOfSystem: (state, emit) => {
+      x.over(state, emit)
+      systemTransitions(x)
+    },
     properties: planeProperties,
     broken,
     liveness: { bit: bits.LV, mayRest },

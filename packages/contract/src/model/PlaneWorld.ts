@@ -123,3 +123,21 @@ export const worlds: ReadonlyArray<World> = [
     ]
   }
 ]
+
+/** The large world: most mechanisms at once. It is explored without a fault. */
+export const scaledWorld: World = {
+  ...nothing,
+  name: "scaled",
+  programs: [[{ kind: "read", outcomes: 2 }, gate, once]],
+  branches: 2,
+  workers: 2,
+  crashes: 1,
+  pauses: 1,
+  cancels: 1,
+  operator: true,
+  deliverers: [
+    { value: 1, intent: "retry", sends: 2 },
+    { value: 2, intent: "retry", sends: 2 },
+    { value: 2, intent: "fork", sends: 1 }
+  ]
+}
