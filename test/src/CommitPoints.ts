@@ -6,19 +6,22 @@
  */
 import Database from "better-sqlite3"
 import pg from "pg"
-import { pass } from "./processes/Inside.js"
+import { pass as passInside } from "./processes/Inside.js"
 import type { PlaneAddress } from "./PlaneAddress.js"
 
-/** Marks `before-commit` and `after-commit` from now on. */
-export const watch = (address: PlaneAddress): void =>
-  address._tag === "Sqlite" ? watchSqlite(address.filename) : watchPostgres()
+/** What happens at a point; blocks the process for as long as it must stand still. */
+type Pass = (point: "before-commit" | "after-commit") => void
+
+/** Marks `before-commit` and `after-commit` from now on, for the test that started this process unless `pass` is given. */
+export const watch = (address: PlaneAddress, pass: Pass = passInside): void =>
+  address._tag === "Sqlite" ? watchSqlite(address.filename, pass) : watchPostgres(pass)
 
 const control = /^\s*(BEGIN|START|COMMIT|END|ROLLBACK|SAVEPOINT|RELEASE|PRAGMA)\b/i
 const commit = /^\s*(COMMIT|END)\b/i
 const write = /^\s*(WITH|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP)\b/i
 
 /** Only the plane's file: the receiver's own log is outside. */
-const watchSqlite = (filename: string): void => {
+const watchSqlite = (filename: string, pass: Pass): void => {
   const prepare = Database.prototype.prepare
   const watched = function (this: Database.Database, sql: string): Database.Statement {
     const statement = prepare.call(this, sql)
@@ -44,7 +47,7 @@ const watchSqlite = (filename: string): void => {
   Database.prototype.prepare = watched as typeof prepare
 }
 
-const watchPostgres = (): void => {
+const watchPostgres = (pass: Pass): void => {
   const query: (this: pg.Client, ...args: Array<unknown>) => unknown = pg.Client.prototype.query
   const inTransaction = new WeakSet<object>()
   const watched = function (this: pg.Client, ...args: ReadonlyArray<unknown>): unknown {

@@ -1,6 +1,7 @@
 /** A driver that is a command: each process of the plane is a child that speaks the protocol, and may be killed. */
 import { Deferred, Effect, Either, Exit, FiberId, Schema, type Scope } from "effect"
 import { spawn } from "node:child_process"
+import { Socket } from "node:net"
 import {
   checkHello,
   decodeReply,
@@ -26,8 +27,22 @@ export interface ChildOptions extends Limits {
 /** A driver whose processes are started by the command. */
 export const childProcess = (command: Command, options: ChildOptions = {}): Driver => {
   const timeLimit = options.timeLimit ?? defaultTimeLimit
+  // What belongs to no session is asked of one process that stays. It does not keep this one from ending.
+  let steward: Child | undefined
   const once = <A>(use: (child: Child) => Effect.Effect<A, DriverError>) =>
-    Effect.scoped(Effect.flatMap(start(command, options, timeLimit), use))
+    Effect.suspend(() => {
+      if (steward === undefined) {
+        steward = run(command, options, timeLimit)
+        steward.unref()
+      }
+      const asked = steward
+      return Effect.onError(use(asked), () =>
+        Effect.suspend(() => {
+          if (steward === asked) steward = undefined
+          return asked.kill
+        })
+      )
+    })
   return {
     name: options.name ?? command.join(" "),
     hello: once((child) => Effect.flatMap(child.request("hello", { protocol: protocolVersion }), checkHello)),
@@ -59,6 +74,8 @@ interface Child {
   readonly kill: Effect.Effect<void>
   readonly signal: (signal: NodeJS.Signals) => Effect.Effect<void>
   readonly ended: Effect.Effect<never, DriverFault>
+  /** Lets this process end although the child is there; the child ends with it. */
+  readonly unref: () => void
 }
 
 const decode = Schema.decodeUnknownEither(Schema.parseJson(WireReply))
@@ -142,6 +159,10 @@ const run = ([program, ...args]: Command, { env, name }: ChildOptions, timeLimit
       return Deferred.await(gone)
     }),
     signal: (name) => Effect.sync(() => signal(name)),
-    ended: Deferred.await(broken)
+    ended: Deferred.await(broken),
+    unref: () => {
+      child.unref()
+      for (const stream of [child.stdin, child.stdout, child.stderr]) if (stream instanceof Socket) stream.unref()
+    }
   }
 }

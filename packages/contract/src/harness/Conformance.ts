@@ -20,6 +20,8 @@ export interface Selection {
 export interface ConformanceOptions extends Selection {
   /** Milliseconds for any one answer of the driver. */
   readonly timeLimit?: number
+  /** How many probes run at once; 1 by default. */
+  readonly concurrency?: number
   /** What `--plane` would be, for the commands that rerun a probe. */
   readonly command?: string
   /** Called before and after each probe. */
@@ -42,13 +44,18 @@ export const run = (driver: Driver, options: ConformanceOptions = {}): Effect.Ef
   Effect.gen(function* () {
     const hello = yield* driver.hello
     const probes = select(options)
-    const findings: Array<Finding> = []
-    for (const [index, probe] of probes.entries()) {
-      options.onProgress?.({ _tag: "Started", probe, index, count: probes.length })
-      const finding = yield* examine(driver, hello, probe, options)
-      findings.push(finding)
-      options.onProgress?.({ _tag: "Found", finding, index, count: probes.length })
-    }
+    const count = probes.length
+    const findings = yield* Effect.forEach(
+      probes,
+      (probe, index) =>
+        Effect.gen(function* () {
+          options.onProgress?.({ _tag: "Started", probe, index, count })
+          const finding = yield* examine(driver, hello, probe, options)
+          options.onProgress?.({ _tag: "Found", finding, index, count })
+          return finding
+        }),
+      { concurrency: options.concurrency ?? 1 }
+    )
     const driverName = options.command ?? driver.name
     return { plane: hello.plane, version: hello.version, driver: driverName, findings, harness: "fermata-contract 1" }
   })

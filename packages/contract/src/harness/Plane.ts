@@ -86,6 +86,8 @@ export const Place = Schema.Struct({
   who: Schema.String,
   /** Take over what another worker holds, as soon as the plane allows it. */
   takeover: Schema.Boolean,
+  /** It will be replaced while it stands still: what it holds is to be free soon (short leases and limits, in seconds). */
+  brief: Schema.Boolean,
   /** Where to find the shared service from this host, if not where the driver looks by itself. */
   service: Schema.NullOr(Schema.String)
 })

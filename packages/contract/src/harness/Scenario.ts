@@ -79,10 +79,9 @@ const recordedAfter = (
 ): Effect.Effect<ReadonlyArray<string> | undefined, Stop, Scope.Scope> =>
   Effect.gen(function* () {
     if (!stand.hello.capabilities.history) return undefined
-    const process = yield* stand.open({ role: "client" })
-    const recorded = yield* Effect.flatMap(stand.start(process, workflow, run), (at) => stand.recorded(at))
-    yield* stand.kill(process)
-    return recorded
+    return yield* stand.asReader((process) =>
+      Effect.flatMap(stand.start(process, workflow, run), (at) => stand.recorded(at))
+    )
   })
 
 /** PC: what had a durable outcome did not run again, and what had none ran. */

@@ -2,7 +2,7 @@
  * The test stand of one probe: a fresh store, effect log and barriers; processes of the plane; and what a probe needs to
  * start runs, drive them, kill them at points and look at what happened outside. It records what was done and seen.
  */
-import { Data, Effect, type Scope } from "effect"
+import { Data, Effect, Exit, Scope } from "effect"
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { isDeepStrictEqual } from "node:util"
@@ -96,6 +96,8 @@ export class Stand {
   private readonly timeLimit: number
   private processes: ReadonlyArray<Process> = []
   private readonly stores = new Set<string>()
+  private reader: Process | undefined
+  private readonly scope = Effect.runSync(Scope.make())
   private opened = 0
   private deliveries = 0
 
@@ -147,6 +149,7 @@ export class Stand {
     options: {
       readonly role?: "worker" | "client"
       readonly takeover?: boolean
+      readonly brief?: boolean
       readonly store?: string
       readonly log?: string
       readonly service?: string
@@ -171,10 +174,28 @@ export class Stand {
         barriers: this.barriers,
         who,
         takeover: options.takeover ?? false,
+        brief: options.brief ?? false,
         service: options.service ?? null
       })
       this.processes = [...this.processes, process]
       return process
+    })
+  }
+
+  /**
+   * Asks a process that runs nothing. Where many may use the store it is one for the whole probe; else it is gone
+   * afterwards.
+   */
+  asReader<A>(use: (process: Process) => Effect.Effect<A, Stop, Scope.Scope>): Effect.Effect<A, Stop, Scope.Scope> {
+    return Effect.gen(this, function* () {
+      const shared = this.hello.capabilities.processes === "many"
+      const reader =
+        this.reader ??
+        (yield* shared ? Scope.extend(this.open({ role: "client" }), this.scope) : this.open({ role: "client" }))
+      if (shared) this.reader = reader
+      const answer = yield* use(reader)
+      if (!shared) yield* this.kill(reader)
+      return answer
     })
   }
 
@@ -200,7 +221,10 @@ export class Stand {
   readonly clear: Effect.Effect<void> = Effect.suspend(() => {
     const stores = [...this.stores]
     return Effect.zipRight(
-      Effect.forEach(this.processes, ({ kill }) => kill, { discard: true }),
+      Effect.zipRight(
+        Effect.forEach(this.processes, ({ kill }) => kill, { discard: true }),
+        Scope.close(this.scope, Exit.void)
+      ),
       Effect.forEach(stores, (store) => Effect.ignore(this.driver.drop(store)), { discard: true })
     )
   })

@@ -51,10 +51,16 @@ export const makePlane = (
         const counted = state[cells.claim(b, p)] ?? 0
         const seen = state[cells.claimed(b, p)] ?? 0
         if ((state[cells.value(b, p)] ?? 0) === 3) found |= bits.CV
-        if (kind === "gate" && seen === 3) found |= bits.CV
-        else if ((kind === "once" || kind === "transactional") && counted > 1) found |= bits.EO
+        if (kind === "gate") {
+          if (seen === 3) found |= bits.CV
+          // FI: a request for a branch consumes nothing on the branch that it names.
+          if (world.deliverers[counted - 1]?.intent === "fork") found |= bits.FI
+        } else if ((kind === "once" || kind === "transactional") && counted > 1) found |= bits.EO
         else if (kind === "keyed" && (seen & 4) !== 0) found |= bits.EO
       }
+      // CO, FI: a branch comes of a request for one. A delivery that did not ask for it, and lost, would start the gated step on it.
+      const forkedBy = world.deliverers[(state[at + B.forkedBy] ?? 0) - 1]
+      if (forkedBy !== undefined && forkedBy.intent !== "fork") found |= bits.CO | bits.FI
       const forkedAt = state[at + B.forkedAt] ?? 0
       if (forkedAt !== 0 && state[cells.value(b, forkedAt - 1)] !== state[at + B.wanted]) found |= bits.FD
     }

@@ -87,10 +87,7 @@ const deliver = (x: PlaneStep, d: number, b: number, p: number): void => {
   ) {
     // A losing delivery starts the gated step, on a branch that nobody asked for.
     const slot = freeBranch(x)
-    if (slot >= 0) {
-      x.breaks(bits.CO | bits.FI)
-      makeFork(x, d, b, p, slot, value)
-    }
+    if (slot >= 0) makeFork(x, d, b, p, slot, value)
   }
   x.environment(labelOf("deliver", d, b, p))
 }
@@ -108,24 +105,24 @@ const judge = (x: PlaneStep, d: number, b: number, p: number, value: number): nu
   return x.ask.deliver(interrupt, used, isOver(x, b), valid)
 }
 
-/** Writes the claim, and wakes a branch that waits, in one transaction. */
+/** Writes the claim of a delivery that addressed this interrupt, and wakes a branch that waits, in one transaction. */
 const accept = (x: PlaneStep, d: number, b: number, p: number, value: number): void => {
+  claim(x, d, b, p, value, true)
+  if (x.fault !== "bare-broadcast") return
+  for (let other = 0; other < x.cells.branches; other++) {
+    const at = x.of(other, B.done)
+    if (other === b || x.of(other, B.mark) === 0 || x.kind(other, at) !== K.gate) continue
+    if (x.get(x.cells.claim(other, at)) === 0 && !isOver(x, other)) claim(x, d, other, at, value, false)
+  }
+}
+
+const claim = (x: PlaneStep, d: number, b: number, p: number, value: number, addressed: boolean): void => {
   const { cells } = x
-  // CO: two deliveries were told that theirs is the answer.
-  if (x.get(cells.claim(b, p)) !== 0) x.breaks(bits.CO)
+  // CO: consumed once, by a delivery that addressed it.
+  if (!addressed || x.get(cells.claim(b, p)) !== 0) x.breaks(bits.CO)
   x.n[cells.claim(b, p)] = d + 1
   x.n[cells.claimed(b, p)] = value
   x.wake(b)
-  if (x.fault !== "bare-broadcast") return
-  for (let other = 0; other < cells.branches; other++) {
-    const at = x.of(other, B.done)
-    if (other === b || x.of(other, B.mark) === 0 || x.kind(other, at) !== K.gate) continue
-    if (x.get(cells.claim(other, at)) !== 0 || isOver(x, other)) continue
-    x.n[cells.claim(other, at)] = d + 1
-    x.n[cells.claimed(other, at)] = value
-    x.breaks(bits.CO)
-    x.wake(other)
-  }
 }
 
 /** The second transaction of a gate that checks and then acts. */
@@ -152,7 +149,6 @@ const forkAtGate = (x: PlaneStep, d: number, b: number, p: number): void => {
   x.n[cells.deliverer(d)] = x.get(cells.deliverer(d)) + 1
   if (verdict === forkVerdict.fork) {
     if (x.fault === "fork-taken-for-retry" && x.get(cells.claim(b, p)) === 0 && !isOver(x, b)) {
-      x.breaks(bits.FI)
       accept(x, d, b, p, value)
     } else makeFork(x, d, b, p, slot, value)
   }

@@ -50,28 +50,13 @@ const paused = (x: PlaneStep, w: number, b: number): void => {
 /** Takes a branch up: what it does next is what its recovery finds in the durable history. */
 const claims = (x: PlaneStep, w: number, b: number): void => {
   const done = x.of(b, B.done)
-  const mark = x.of(b, B.mark) === 1
-  const recovered = x.ask.recovered(x.of(b, B.program) - 1, done, mark, x.of(b, B.voided))
-  const take = (position: number): void => {
-    x.begin()
-    x.set(b, B.status, status.running)
-    x.set(b, B.owner, w + 1)
-    x.set(b, B.problem, 0)
-    x.hold(w, W.at, b + 1)
-    x.hold(w, W.flags, 1)
-    x.hold(w, W.position, position)
-    x.hold(w, W.phase, position === recovered.done ? x.phaseOf(recovered.standing) : phase.idle)
-    x.hold(w, W.input, recovered.standing === 2 ? x.of(b, B.input) : 0)
-    x.hold(w, W.base, 2 * done + (mark ? 1 : 0))
-    x.hold(w, W.voided, x.of(b, B.voided))
-    for (let p = 0; p < position; p++) x.n[x.cells.hand(w, p)] = x.get(x.cells.value(b, p))
-  }
+  const recovered = x.ask.recovered(x.of(b, B.program) - 1, done, x.of(b, B.mark) === 1, x.of(b, B.voided))
   const again = x.fault === "rerun-on-resume" || x.fault === "rebuild-from-initial"
-  take(again ? 0 : recovered.done)
+  claimAt(x, w, b, again ? 0 : recovered.done, recovered.standing, recovered.done)
   x.system(labelOf("claim", w, b))
-  if (x.fault === "order-dependent-recovery" && (x.of(b, B.damage) & 2) !== 0 && done > 0) {
-    // The same history, and another recovery of it.
-    take(done - 1)
+  // RD: what follows recovers the same history a second time, and otherwise.
+  if (x.fault === "order-dependent-recovery" && x.of(b, B.damage) >= 2 && done > 0) {
+    claimAt(x, w, b, done - 1, recovered.standing, recovered.done)
     x.breaks(bits.RD)
     x.system(labelOf("claimStale", w, b, done - 1))
   }
@@ -79,12 +64,27 @@ const claims = (x: PlaneStep, w: number, b: number): void => {
     for (let p = 0; p < done; p++) {
       const op = x.world.programs[x.of(b, B.program) - 1]?.[p]
       if (op?.kind !== "read" || op.outcomes !== 2) continue
-      take(recovered.done)
+      claimAt(x, w, b, recovered.done, recovered.standing, recovered.done)
       x.n[x.cells.hand(w, p)] = 3 - x.get(x.cells.value(b, p))
       x.breaks(bits.RD)
       x.system(labelOf("claimStale", w, b, p))
     }
   }
+}
+
+const claimAt = (x: PlaneStep, w: number, b: number, position: number, standing: number, done: number): void => {
+  x.begin()
+  x.set(b, B.status, status.running)
+  x.set(b, B.owner, w + 1)
+  x.set(b, B.problem, 0)
+  x.hold(w, W.at, b + 1)
+  x.hold(w, W.flags, 1)
+  x.hold(w, W.position, position)
+  x.hold(w, W.phase, position === done ? x.phaseOf(standing) : phase.idle)
+  x.hold(w, W.input, standing === 2 && position === done ? x.of(b, B.input) : 0)
+  x.hold(w, W.base, 2 * x.of(b, B.done) + x.of(b, B.mark))
+  x.hold(w, W.voided, x.of(b, B.voided))
+  for (let p = 0; p < position; p++) x.n[x.cells.hand(w, p)] = x.get(x.cells.value(b, p))
 }
 
 /** A worker whose branch another may have: it fires what it was about to, or is told that it is fenced. */

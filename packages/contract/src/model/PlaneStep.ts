@@ -215,10 +215,10 @@ export class PlaneStep {
     const seen = this.cells.claimed(holder, p)
     const first = this.n[seen] ?? 0
     this.n[seen] = firings === 0 ? input : (first & 3) === input ? first : first | 4
-    if (this.fault !== "child-started-again") return
     const childOf = this.of(b, B.childOf)
+    if (childOf === 0) return
     for (let other = 0; other < this.cells.branches; other++) {
-      if (other === b || childOf === 0 || this.of(other, B.childOf) !== childOf) continue
+      if (other === b || this.of(other, B.childOf) !== childOf) continue
       // One awaited child, and an effect of each of its runs.
       if (this.get(this.cells.claim(other, p)) > 0) this.breaks(bits.EO)
     }

@@ -111,6 +111,11 @@ export const make = (ledger: Ledger, options: { readonly poll?: Duration.Duratio
         })
         return { _tag: "Answered" as const, ...receipt }
       }
+      // FI: neither intent is a default, whatever else the caller gave; the types do not bind callers in JavaScript.
+      const intent: unknown = delivery.intent
+      if (intent !== "fork") {
+        return yield* new InvalidId({ what: "intent", problem: 'is neither "retry" nor "fork"' })
+      }
       const fork = yield* checkFork(delivery.forkId)
       const receipt = yield* ledger.fork({
         run: runOf(branch),

@@ -99,6 +99,10 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
 
     /** Places kept for runs that are being started in this process. */
     let reserved = 0
+    /** Places kept so far. */
+    let starts = 0
+    /** Branches that were ours without a run at the last look, and their epochs. */
+    const orphans = new Map<BranchId, number>()
 
     const hasRoom = (): boolean => running.size + reserved < options.concurrency
 
@@ -156,6 +160,7 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
       reserve: () => {
         if (stopping || !hasRoom()) return false
         reserved++
+        starts++
         return true
       },
       use: (claim) => {
@@ -223,11 +228,18 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
 
     /** Compares what the database says is ours with what is in memory: unseen inboxes, and branches that nobody runs. */
     const lookAtOwned = Effect.gen(function* () {
+      const before = starts
+      const quiet = reserved === 0
       const owned = yield* ledger.ownedInboxHeads(worker)
+      const known = new Map(orphans)
+      orphans.clear()
       for (const { branch, epoch, inboxHead } of owned) {
         const run = running.get(branch)
-        if (run === undefined) yield* ledger.disown(branch, epoch)
-        else if (run.inboxBehind(inboxHead)) run.inboxChanged()
+        if (run?.inboxBehind(inboxHead) === true) run.inboxChanged()
+        if (run !== undefined) continue
+        // One that was started just now is taken up in a moment; one that is seen again without a run was not.
+        if ((quiet && starts === before) || known.get(branch) === epoch) yield* ledger.disown(branch, epoch)
+        else orphans.set(branch, epoch)
       }
     })
 

@@ -99,12 +99,12 @@ const zombie = (stand: Stand) =>
       })
     const workflow = canonical.linear(delivery)
     const hold = stand.hold("after.run-1.two.two-fx")
-    const first = yield* stand.open()
+    const first = yield* stand.open({ brief: true })
     const at = yield* stand.start(first, workflow)
     if ((yield* stand.until(hold, at)) !== undefined) return
     stand.note(`${first.who} stands still`)
     yield* first.freeze
-    const second = { ...at, process: yield* stand.open({ takeover: true }) }
+    const second = { ...at, process: yield* stand.open({ takeover: true, brief: true }) }
     // The successor passes the same point, if it fires, without stopping.
     yield* hold.release
     const state = yield* stand.rest(second)

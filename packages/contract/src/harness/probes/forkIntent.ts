@@ -33,8 +33,11 @@ export const forkIntent: ReadonlyArray<Probe> = [
   probe("no-default", "a delivery that does not say what it means is refused and changes nothing", (stand) =>
     parked(stand, (at, gate) =>
       Effect.gen(function* () {
-        const { outcome } = yield* stand.resume(at, gate, "whatever", { intent: null })
-        stand.check(outcome === "refused", `a delivery without intent was ${outcome}`)
+        // Without and with a name for a branch: neither guess may be made.
+        for (const forkId of [null, "fork-1"]) {
+          const { outcome } = yield* stand.resume(at, gate, "whatever", { intent: null, forkId })
+          stand.check(outcome === "refused", `a delivery without intent was ${outcome}`)
+        }
         stand.check(
           stand.pending(yield* stand.inspect(at), "ask") !== undefined,
           "a delivery without intent consumed the gate"
