@@ -21,6 +21,7 @@ fermata-contract planes                              list the built-in planes
   --probe     run this probe alone; may be given several times
   --out       a folder for report.md, report.json, report.xml (JUnit) and report.html
   --limit     seconds that any one answer of the driver may take (60)
+  --jobs      how many probes run at once (1)
   --quiet     no progress
 
 Exit code: 0 nothing violates, 1 something does, 2 something was not decided, 64 the command was wrong.`
@@ -43,6 +44,7 @@ const parse = () => {
         probe: { type: "string", multiple: true },
         out: { type: "string" },
         limit: { type: "string" },
+        jobs: { type: "string" },
         quiet: { type: "boolean" },
         help: { type: "boolean", short: "h" }
       }
@@ -116,6 +118,9 @@ const main = async (): Promise<number> => {
   const seconds = values.limit === undefined ? 60 : Number(values.limit)
   if (!(seconds > 0)) throw new Misuse(`--limit ${values.limit} is no number of seconds`)
   const timeLimit = seconds * 1000
+  const concurrency = values.jobs === undefined ? 1 : Number(values.jobs)
+  if (!Number.isInteger(concurrency) || concurrency < 1)
+    throw new Misuse(`--jobs ${values.jobs} is no number of probes`)
   const driver: Driver | undefined = planeOf(values.plane, { timeLimit })
   if (driver === undefined)
     throw new Misuse(
@@ -125,6 +130,7 @@ const main = async (): Promise<number> => {
     Effect.either(
       Conformance.run(driver, {
         timeLimit,
+        concurrency,
         command: values.plane,
         // What `known` has let through.
         ...(chosen === undefined ? {} : { properties: chosen as ReadonlyArray<PropertyId> }),
