@@ -10,7 +10,7 @@ import { CorruptJournal } from "../LedgerError.js"
 import { readBranch, readRun } from "./BranchRows.js"
 import type { Database } from "./Database.js"
 import { entryDigest } from "./Digest.js"
-import { entryOfRow, type RawEntry } from "./Rows.js"
+import { entryOfNamed, type NamedEntry } from "./Rows.js"
 
 /** One branch of a lineage, and the last position of it that belongs to the history. */
 export interface Ancestor {
@@ -57,10 +57,11 @@ export const readEntries = (
     for (const { branch: ancestor, from, to } of lineage) {
       if (to < from) continue
       // Entries up to the head read before are there for good, so that no transaction is needed to read them.
-      const rows = yield* db.sql<RawEntry>`SELECT * FROM fermata_journal
+      const rows =
+        yield* db.sql<NamedEntry>`SELECT branch_id AS branch, seq, kind, key, payload, epoch, at, digest FROM fermata_journal
         WHERE branch_id = ${ancestor.branch} AND seq >= ${from} AND seq <= ${to} ORDER BY seq`
       for (const row of rows) {
-        const entry = entryOfRow(row)
+        const entry = entryOfNamed(row)
         const seq = entries.length + 1
         if (entry.seq !== seq) return yield* corrupt(ancestor.branch, seq, `entry ${seq} is missing`)
         if (entryDigest(digest, entry) !== entry.digest) {

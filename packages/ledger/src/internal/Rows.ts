@@ -116,6 +116,17 @@ export const entryOfRow = (row: RawEntry): Entry => ({
   digest: row.digest
 })
 
+/** A row of `fermata_journal`, its columns named as an entry's fields. */
+export interface NamedEntry extends Omit<RawEntry, "branch_id"> {
+  readonly branch: string
+}
+
+/** As {@link entryOfRow}; where numbers come as numbers the row is the entry: a long history is not held twice. */
+export const entryOfNamed = (row: NamedEntry): Entry =>
+  typeof row.seq === "number" && typeof row.epoch === "number" && typeof row.at === "number"
+    ? (row as Entry)
+    : entryOfRow({ ...row, branch_id: row.branch })
+
 /** The inbox row that a row is; not verified yet. */
 export const inboxOfRow = (row: RawInbox): InboxRow => ({
   branch: row.branch_id as BranchId,
