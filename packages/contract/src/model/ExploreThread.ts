@@ -8,63 +8,18 @@
  */
 import { parentPort, workerData } from "node:worker_threads"
 import { hashWords, pack, type PackedModel, unpack, wordsOf } from "./PackedModel.js"
+import {
+  boxRecords,
+  noPredecessor,
+  referenceBits,
+  sharedWords,
+  type StateReply,
+  type StateRequest,
+  type ThreadData,
+  type ThreadReport
+} from "./ExploreProtocol.js"
 import { StateTable } from "./StateTable.js"
 
-/** Where a thread finds its model: `make` of `module` is called with `arguments`. */
-export interface ModelSource {
-  readonly module: string
-  readonly make: string
-  readonly arguments: ReadonlyArray<unknown>
-}
-
-/** What a thread is started with. */
-export interface ThreadData {
-  readonly source: ModelSource
-  readonly self: number
-  readonly threads: number
-  /** Two barrier words, then `sharedWords` for each thread. */
-  readonly control: SharedArrayBuffer
-  /** `boxes[from][to]`: number of records, then the records. */
-  readonly boxes: ReadonlyArray<ReadonlyArray<SharedArrayBuffer>>
-  readonly maxBytes: number
-  readonly maxStates: number
-}
-
-/** What a thread says when it is done. */
-export interface ThreadReport {
-  readonly states: number
-  readonly generated: number
-  readonly depth: number
-  readonly exhaustive: boolean
-  readonly bytes: number
-  /** Milliseconds of the search, and of the search for cycles after it. */
-  readonly searched: number
-  readonly peeled: number
-  /** By property: depth and reference of the first state of this thread that breaks it. */
-  readonly broken: ReadonlyArray<{ readonly depth: number; readonly reference: number } | undefined>
-  /** A state of this thread that lies on a cycle of system transitions or behind one. */
-  readonly unpeeled: number | undefined
-}
-
-/** A question to a thread after its report. */
-export interface StateRequest {
-  readonly index: number
-}
-
-/** A state and who found it. */
-export interface StateReply {
-  readonly cells: Uint8Array
-  readonly predecessor: number
-}
-
-/** A state's reference: its thread in the highest bits, its number below. */
-export const referenceBits = 28
-/** Marks an initial state. */
-export const noPredecessor = 0xffffffff
-/** Shared words of a thread: states left in its level, states that it has not expanded, all its states, its KB. */
-export const sharedWords = 4
-/** Records of a box. */
-export const boxRecords = 1 << 14
 /** More successors than one state has. */
 const mostSuccessors = 1024
 
@@ -85,6 +40,7 @@ class Thread {
   private cursor = 0
   private from = noPredecessor
   private owned = 0
+  private round = 0
 
   constructor(
     private readonly model: PackedModel,
@@ -276,19 +232,23 @@ class Thread {
   }
 
   private share(values: ReadonlyArray<number>): void {
-    values.forEach((value, n) => Atomics.store(this.control, 2 + this.data.self * sharedWords + n, value))
+    this.round = 1 - this.round
+    const at = this.sharedAt(this.data.self)
+    values.forEach((value, n) => Atomics.store(this.control, at + n, value))
   }
 
   private totals(): readonly [number, number, number, number] {
     const sum = (n: number): number => {
       let total = 0
-      for (let t = 0; t < this.data.threads; t++) total += Atomics.load(this.control, 2 + t * sharedWords + n)
+      for (let t = 0; t < this.data.threads; t++) total += Atomics.load(this.control, this.sharedAt(t) + n)
       return total
     }
-    const totals = [sum(0), sum(1), sum(2), sum(3)] as const
-    // Nobody shares its next numbers before everybody has read these.
-    this.barrier()
-    return totals
+    return [sum(0), sum(1), sum(2), sum(3)]
+  }
+
+  /** Rounds take turns with two sets of numbers: nobody shares its next ones over those that another still reads. */
+  private sharedAt(thread: number): number {
+    return 2 + (2 * thread + this.round) * sharedWords
   }
 
   private barrier(): void {
@@ -304,8 +264,8 @@ class Thread {
   }
 }
 
-if (parentPort !== null) {
-  const port = parentPort
+const port = parentPort
+if (port !== null) {
   // Only `exploreParallel` starts this file, with this data.
   const data = workerData as ThreadData
   // The module is the caller's, and so is the promise that it exports the model's maker.

