@@ -207,7 +207,7 @@ export const canonical = {
   invalidWriter: (delivery: DeliveryPolicy) =>
     workflow("invalid-writer", [
       node("prefix", delivery),
-      gate("break", "boolean"),
+      gate("break"),
       { do: "invalid", name: "writer" },
       node("suffix", delivery)
     ])

@@ -1,10 +1,11 @@
 /** Runs probes against a plane: each on a stand of its own, one after the other, with a verdict for each. */
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { PropertyId } from "../Property.js"
-import { defaultTimeLimit, type Driver, type DriverError } from "./Driver.js"
+import { defaultTimeLimit, type Driver, type DriverError, DriverFault } from "./Driver.js"
+import { BadLog } from "./Outside.js"
 import type { Hello } from "./Plane.js"
 import type { Probe } from "./Probe.js"
 import { allProbes } from "./probes/index.js"
@@ -76,6 +77,12 @@ export const examine = (
         const began = performance.now()
         const stopped = yield* Effect.scoped(probe.run(stand)).pipe(
           Effect.as(undefined),
+          // The log is the driver's to write: what is not a line is its nonsense, and no failure of the harness.
+          Effect.catchSomeDefect((defect) =>
+            defect instanceof BadLog
+              ? Option.some(new DriverFault({ kind: "nonsense", message: defect.message }))
+              : Option.none()
+          ),
           Effect.catchAll((stop) => Effect.succeed(stop)),
           Effect.ensuring(stand.clear)
         )
@@ -88,7 +95,7 @@ export const examine = (
           verdict,
           reasons,
           notes: stand.notes,
-          log: stand.lines(),
+          log: readable(stand),
           documentation: statement ?? null,
           rerun: `npx fermata-contract run --plane ${quoted(options.command ?? driver.name)} --probe ${probe.id}`,
           milliseconds: Math.round(performance.now() - began)
@@ -96,6 +103,15 @@ export const examine = (
       }),
     (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
   )
+
+const readable = (stand: Stand): Finding["log"] => {
+  try {
+    return stand.lines()
+  } catch {
+    // Said already.
+    return []
+  }
+}
 
 const quoted = (text: string): string => (/^[\w./+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`)
 

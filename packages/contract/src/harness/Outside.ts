@@ -6,7 +6,7 @@
  * it has a file `<point>.hold`, a file `<point>.here.<who>` is made and the caller waits until the hold is gone. A
  * harness that wants a process dead at a point makes the hold, waits for the `here`, and kills.
  */
-import { Effect, Schema } from "effect"
+import { Effect, Either, Schema } from "effect"
 import {
   appendFileSync,
   closeSync,
@@ -164,11 +164,21 @@ export const waitUntil = (isSo: () => boolean): Effect.Effect<void> =>
     return Effect.sync(() => clearTimeout(timer))
   })
 
-const decodeLine = Schema.decodeUnknownSync(Schema.parseJson(LogLine))
+/** What a driver wrote to the log is not a line of it. */
+export class BadLog extends Error {
+  override readonly name = "BadLog"
+}
+
+const decodeLine = Schema.decodeUnknownEither(Schema.parseJson(LogLine))
 
 /** The lines of a log, in order. A last line without its end was cut off by a kill: it never was. */
 export const readLog = (file: string): ReadonlyArray<LogLine> => {
   if (!existsSync(file)) return []
   const lines = readFileSync(file, "utf8").split("\n")
-  return lines.slice(0, -1).map((line) => decodeLine(line))
+  return lines.slice(0, -1).map((line) => {
+    const decoded = decodeLine(line)
+    if (Either.isLeft(decoded))
+      throw new BadLog(`the effect log has ${JSON.stringify(line.slice(0, 200))}, which is no line of it`)
+    return decoded.right
+  })
 }

@@ -11,11 +11,12 @@ export type WireRequest = typeof WireRequest.Type
 
 /** `{"id":1,"reply":{…}}`, or `{"id":1,"error":{"code":"unknown","message":"…"}}`. */
 export const WireReply = Schema.Union(
-  Schema.Struct({ id: Schema.Int, reply: Schema.Unknown }),
+  // First: a reply may be anything, and so matches what has none.
   Schema.Struct({
     id: Schema.Int,
     error: Schema.Struct({ code: Schema.Literal("unsupported", "unknown", "failed"), message: Schema.String })
-  })
+  }),
+  Schema.Struct({ id: Schema.Int, reply: Schema.Unknown })
 )
 export type WireReply = typeof WireReply.Type
 

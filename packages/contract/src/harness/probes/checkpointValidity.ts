@@ -43,8 +43,8 @@ export const checkpointValidity: ReadonlyArray<Probe> = [
       yield* stand.need("fork")
       const found = yield* broken(stand)
       if (found === undefined) return
-      const made = yield* stand.forked(found.at, found.gate, false, "fork-1")
-      const answers = () => ({ value: false })
+      const made = yield* stand.forked(found.at, found.gate, "valid", "fork-1")
+      const answers = () => ({ value: "valid" })
       const workflow = canonical.invalidWriter(stand.strictest)
       yield* finishes(stand, { answers, at: made, run: "run-1", state: yield* stand.rest(made), workflow })
     })

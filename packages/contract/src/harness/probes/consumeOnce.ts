@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { canonical, type CanonicalWorkflow } from "../CanonicalWorkflow.js"
 import { of, type Probe } from "../Probe.js"
-import { finishes, happensOnce } from "../Scenario.js"
+import { finishes, happensOnce, ran } from "../Scenario.js"
 import { type At, byName, type Stand } from "../Stand.js"
 import { acrossHosts } from "./hosts.js"
 
@@ -146,7 +146,9 @@ const answered =
       for (const { gate, name } of gates)
         if (gate !== undefined) yield* stand.resume({ ...at, process: client }, gate, `answer to ${name}`)
       const after = { ...at, process: yield* stand.open() }
-      yield* finishes(stand, { answers: byName, at: after, run: "run-1", state: yield* stand.rest(after), workflow })
+      const found = { answers: byName, at: after, run: "run-1", state: yield* stand.rest(after), workflow }
+      yield* ran(stand, found)
+      yield* finishes(stand, found)
     })
 
 export const consumeOnce: ReadonlyArray<Probe> = [

@@ -76,7 +76,7 @@ export const liveness: ReadonlyArray<Probe> = [
       "loopOfGates"
     ] as const
   ).map((name) => runs(name)),
-  runs("invalidWriter", () => ({ value: false })),
+  runs("invalidWriter"),
   probe("parked-crash", "a run killed while parked is woken by its answer", parkedCrash),
   probe("answered-while-down", "an answer that came while no process ran the branch wakes it", (stand) =>
     Effect.gen(function* () {
