@@ -75,6 +75,8 @@ export const make = (stores: Stores): Plane => ({
       const address = yield* Effect.tryPromise({ try: () => stores.address(place), catch: failed })
       const outside = Outside.at(place)
       const { effects, handlers, workflow } = Canonical.make(outside, place)
+      // Before the database is opened, which prepares its statements.
+      const opened = place.role === "worker" ? announceCommits(address, outside) : () => {}
       const plane = PlaneAddress.layer(address)
       const worker = Worker.layer({
         workflows: [workflow],
@@ -96,20 +98,23 @@ export const make = (stores: Stores): Plane => ({
           services
         ).pipe(Effect.mapError(failed))
       }
-      if (place.role === "worker") announceCommits(address, outside)
+      opened()
       return session(outside, workflow, effects, (effect) => Effect.mapError(Effect.provide(effect, services), failed))
     }),
   copy: (store, to) => Effect.tryPromise({ try: () => stores.copy(store, to), catch: failed }),
   drop: (store) => Effect.tryPromise({ try: () => stores.drop(store), catch: failed })
 })
 
-/** Numbers commits from now on. */
-const announceCommits = (address: PlaneAddress.PlaneAddress, outside: Outside.Outside): void => {
+/** Numbers commits from when what it gives is called. */
+const announceCommits = (address: PlaneAddress.PlaneAddress, outside: Outside.Outside): (() => void) => {
   const passed = { "before-commit": 0, "after-commit": 0 }
+  let counting = false
   CommitPoints.watch(address, (point) => {
+    if (!counting) return
     passed[point] += 1
     outside.reachSync(`commit.${passed[point]}.${point === "before-commit" ? "before" : "after"}`)
   })
+  return () => (counting = true)
 }
 
 type Services = Client.Client | Ledger | Worker.Worker

@@ -43,7 +43,7 @@ export const childProcess = (command: Command, options: ChildOptions = {}): Driv
         })
       )
     })
-  return {
+  const driver: Driver = {
     name: options.name ?? command.join(" "),
     hello: once((child) => Effect.flatMap(child.request("hello", { protocol: protocolVersion }), checkHello)),
     open: (place) =>
@@ -62,8 +62,10 @@ export const childProcess = (command: Command, options: ChildOptions = {}): Driv
         }
       }),
     copy: (store, to) => once((child) => Effect.asVoid(child.request("copy", { store, to }))),
+    onHost: ([first, ...rest]) => (first === undefined ? driver : childProcess([first, ...rest, ...command], options)),
     drop: (store) => once((child) => Effect.asVoid(child.request("drop", { store })))
   }
+  return driver
 }
 
 interface Child {

@@ -48,6 +48,8 @@ export interface Driver {
   readonly open: (place: Place) => Effect.Effect<Process, DriverError, Scope.Scope>
   readonly copy: (store: string, to: string) => Effect.Effect<void, DriverError>
   readonly drop: (store: string) => Effect.Effect<void, DriverError>
+  /** The same driver with its processes on another host: their command is put behind the prefix. Not in this process. */
+  readonly onHost?: (prefix: ReadonlyArray<string>) => Driver
 }
 
 export interface Limits {

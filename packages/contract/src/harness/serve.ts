@@ -4,10 +4,12 @@ import { Declined, operations, type Operation, type Plane, type Session } from "
 import { lines, processRequests, WireRequest } from "./Protocol.js"
 
 /**
- * Answers requests until standard input ends, and ends the process then. Standard output is the protocol's: write
- * anything else to standard error.
+ * Answers requests until standard input ends, and ends the process then. Standard output is the protocol's: the console
+ * is turned to standard error.
  */
 export const serve = (plane: Plane): void => {
+  // What libraries log is not for the harness.
+  console.log = console.info = console.debug = console.error
   const scope = Effect.runSync(Scope.make())
   let session: Session | undefined
 

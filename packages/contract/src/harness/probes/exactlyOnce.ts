@@ -113,9 +113,9 @@ const zombie = (stand: Stand) =>
     yield* stand.ask(first.ask("idle", {}))
     yield* ran(stand, { answers: byName, at: second, run: "run-1", state, workflow })
     yield* happensOnce(stand, second, "run-1")
+    // A body may begin again: it does nothing outside but by its effects.
     const { length } = stand.fired("run-1", "three")
     stand.check(length === 1 || delivery !== "once", `three-fx fired ${length} times`)
-    stand.check(stand.bodies("run-1", "three") === 1, "an owner that was replaced went on with the next step")
   })
 
 export const exactlyOnce: ReadonlyArray<Probe> = [
