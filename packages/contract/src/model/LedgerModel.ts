@@ -5,22 +5,34 @@
  * Each transition gathers facts (`LedgerFacts`), lets the contract's functions decide, and carries the verdict out. What
  * is left open is what the ledger leaves open: times and hashes.
  */
-import type { Entry, EntryDraft } from "../Entry.js"
-import { isTerminal } from "../Entry.js"
-import type { RecordedTry, Recovery } from "../decisions/Recovery.js"
+import { type EntryDraft, isTerminal } from "../Entry.js"
+import type { Recovery } from "../decisions/Recovery.js"
 import type { StoredRun } from "../decisions/admitStart.js"
 import { type BranchId, forkBranch, rootBranch, runOf } from "../Ids.js"
 import { type Decisions, shippedDecisions } from "./Decisions.js"
 import {
-  answerOf,
   cancelRequested,
   deliveryFacts,
   type DigestOf,
-  type FirstEvent,
   forkPosition,
   type ForkPosition,
   settlementFacts
 } from "./LedgerFacts.js"
+import { movedEntry } from "./LedgerMoves.js"
+import {
+  accept,
+  digestAt,
+  endOf,
+  entryAt,
+  forked,
+  lose,
+  newBranch,
+  openAfter,
+  rowOf,
+  withBranch,
+  withHandle,
+  withoutHandle
+} from "./LedgerRows.js"
 import {
   type Action,
   answerKey,
@@ -31,7 +43,6 @@ import {
   type LedgerStatus,
   type ModelBranch,
   type ModelHandle,
-  type ModelInboxRow,
   settlementKey,
   type Verdict
 } from "./LedgerState.js"
@@ -75,7 +86,7 @@ export const makeLedgerModel = (options: LedgerModelOptions = {}): LedgerModel =
   const nextMove = (state: LedgerState, handle: ModelHandle): EntryDraft | undefined => {
     const recovery = recoveryOf(state, handle)
     const row = state.branches[handle.branch]?.inbox.find(({ pos }) => pos > recovery.inboxSeen)
-    return row && moved(row, recovery, decisions)
+    return row && movedEntry(row, recovery, decisions)
   }
 
   const start = (state: LedgerState, action: Extract<Action, { _tag: "Start" }>): Stepped => {
@@ -411,8 +422,6 @@ export const makeLedgerModel = (options: LedgerModelOptions = {}): LedgerModel =
   return { step, recoveryOf, nextMove }
 }
 
-const newBranch = { status: "ready", owner: null, epoch: 0, due: true, inbox: [] } as const
-
 /** Decisions' refusals are named as the ledger's errors are; a refusal that is not is a defect of this file. */
 const plain = (verdict: { readonly _tag: Extract<Verdict, { _tag: string }>["_tag"] }): Verdict =>
   // The tags left over after each caller's own cases are those without fields.
@@ -420,137 +429,3 @@ const plain = (verdict: { readonly _tag: Extract<Verdict, { _tag: string }>["_ta
 
 const runState = (state: LedgerState, branch: BranchId): "known" | "unknown" | "purged" =>
   state.purged.includes(runOf(branch)) ? "purged" : "unknown"
-
-/** A name for the write: the same entry after the same predecessor in the same epoch is the same write. */
-const entryAt = (branch: BranchId, draft: EntryDraft, seq: number, epoch: number): Entry => ({
-  branch,
-  seq,
-  ...draft,
-  epoch,
-  at: 0,
-  digest: `${branch} ${seq} ${epoch} ${draft.kind} ${draft.key} ${draft.payload}`
-})
-
-const digestAt = (state: LedgerState, branch: ModelBranch, seq: number): string =>
-  historyOf(state, branch, seq).at(-1)?.digest ?? ""
-
-const rowOf = (state: LedgerState, branch: ModelBranch) => ({
-  epoch: branch.epoch,
-  head: branch.head,
-  headDigest: digestAt(state, branch, branch.head),
-  inboxHead: branch.inbox.length
-})
-
-const withBranch = (state: LedgerState, branch: ModelBranch): LedgerState => ({
-  ...state,
-  branches: { ...state.branches, [branch.branch]: branch }
-})
-
-const withHandle = (state: LedgerState, handle: ModelHandle): LedgerState => ({
-  ...state,
-  handles: { ...state.handles, [handleKey(handle.worker, handle.branch)]: handle }
-})
-
-const withoutHandle = (state: LedgerState, handle: ModelHandle): LedgerState => {
-  const { [handleKey(handle.worker, handle.branch)]: _, ...handles } = state.handles
-  return { ...state, handles }
-}
-
-const lose = (state: LedgerState, handle: ModelHandle): LedgerState => withHandle(state, { ...handle, lost: true })
-
-/** Takes the next position of the inbox and wakes a branch that waits, in one write (LV). */
-const accept = (branch: ModelBranch, row: Omit<ModelInboxRow, "pos">): ModelBranch => ({
-  ...branch,
-  inbox: [...branch.inbox, { pos: branch.inbox.length + 1, ...row }],
-  ...(branch.status === "waiting" || branch.status === "stuck" ? { status: "ready", due: true } : {})
-})
-
-const openAfter = (open: ReadonlyArray<string>, entry: Entry): ReadonlyArray<string> => {
-  if (entry.kind === "interrupt.opened") return [...open, entry.key]
-  if (entry.kind === "interrupt.closed") return open.filter((id) => id !== entry.key)
-  return isTerminal(entry.kind) ? [] : open
-}
-
-const endOf = (kind: Entry["kind"]): LedgerStatus =>
-  kind === "run.completed" ? "completed" : kind === "run.cancelled" ? "cancelled" : "failed"
-
-const forked = (
-  parent: ModelBranch,
-  child: BranchId,
-  position: ForkPosition,
-  first: FirstEvent | undefined,
-  firstDigest: string
-): ModelBranch => {
-  const { seq } = position
-  const entries =
-    first === undefined
-      ? []
-      : [entryAt(child, { kind: first.kind, key: first.key, payload: first.payload }, seq + 1, 0)]
-  return {
-    ...newBranch,
-    branch: child,
-    run: parent.run,
-    parent: { branch: parent.branch, seq },
-    firstDigest,
-    head: seq + entries.length,
-    entries,
-    open: position.open.filter((id) => id !== first?.key)
-  }
-}
-
-/** The entry that a row of the inbox becomes. */
-const moved = (row: ModelInboxRow, recovery: Recovery, { serveInboxRow }: Decisions): EntryDraft => {
-  const over = recovery.ended !== undefined
-  const unserved = (reason: string): EntryDraft => ({
-    kind: "inbox.unserved",
-    key: row.key,
-    payload: JSON.stringify({ inbox: row.pos, reason })
-  })
-  switch (row.kind) {
-    case "cancel": {
-      const verdict = serveInboxRow({ kind: row.kind, over })
-      if (verdict._tag === "Unserved") return unserved(verdict.reason)
-      // Only the model's own `Cancel` writes rows of this kind.
-      const { reason } = JSON.parse(row.payload) as { readonly reason: string | null }
-      return { kind: "cancel.requested", key: "cancel", payload: JSON.stringify({ reason, inbox: row.pos }) }
-    }
-    case "answer": {
-      const { interrupt, value, delivery, valueDigest } = answerOf(row)
-      const verdict = serveInboxRow({ kind: row.kind, over, open: recovery.interrupts.has(interrupt) })
-      if (verdict._tag === "Unserved") return unserved(verdict.reason)
-      const payload = JSON.stringify({ value, delivery, valueDigest, inbox: row.pos })
-      return { kind: "interrupt.answered", key: interrupt, payload }
-    }
-    case "settlement": {
-      // Only the model's own `Settle` writes rows of this kind.
-      const said = JSON.parse(row.payload) as {
-        readonly effect: string
-        readonly settlement: string
-        readonly value?: unknown
-      }
-      const recorded = recovery.effects.get(said.effect)
-      const verdict = serveInboxRow({ kind: row.kind, state: recorded?.state })
-      if (verdict._tag === "Unserved" || recorded === undefined) {
-        return unserved(verdict._tag === "Unserved" ? verdict.reason : "its outcome was known")
-      }
-      return settledEntry(recorded, said, row.pos)
-    }
-  }
-}
-
-const settledEntry = (
-  recorded: RecordedTry,
-  said: { readonly settlement: string; readonly value?: unknown },
-  inbox: number
-): EntryDraft => {
-  const { key, step, position, attempt, effect, delivery, input } = recorded
-  const head = { step, position, try: recorded.try, attempt, effect, delivery, input, by: "operator", inbox }
-  switch (said.settlement) {
-    case "Succeeded":
-      return { kind: "effect.succeeded", key, payload: JSON.stringify({ ...head, value: said.value }) }
-    case "Failed":
-      return { kind: "effect.failed", key, payload: JSON.stringify({ ...head, error: said.value }) }
-    default:
-      return { kind: "effect.voided", key, payload: JSON.stringify(head) }
-  }
-}

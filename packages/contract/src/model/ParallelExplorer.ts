@@ -74,7 +74,10 @@ export const exploreParallel = async (
         found === undefined && isLiveness(model, p) ? reports.find(({ unpeeled }) => unpeeled !== undefined) : undefined
       const reference = found?.reference ?? endless?.unpeeled
       if (reference === undefined) continue
-      broken.push(counterexample(model, await pathTo(workers, reference), p, endless !== undefined))
+      const told = counterexample(model, await pathTo(workers, reference), p, false)
+      // The threads know that a cycle is left, not which of the states that are left lie on it.
+      const why = "The system goes round for ever by its own transitions, here or before."
+      broken.push(endless === undefined ? told : { ...told, why })
     }
     const states = sum(reports, ({ states: own }) => own)
     return {
