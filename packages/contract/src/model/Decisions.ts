@@ -9,6 +9,7 @@ import { admitFiring } from "../decisions/admitFiring.js"
 import { admitFork } from "../decisions/admitFork.js"
 import { admitSettlement } from "../decisions/admitSettlement.js"
 import { admitStart } from "../decisions/admitStart.js"
+import { mayStillFire } from "../decisions/afterFailure.js"
 import { judgeDelivery } from "../decisions/judgeDelivery.js"
 import { admitPark, judgeOwner } from "../decisions/ownership.js"
 import { recoverEffect } from "../decisions/recoverEffect.js"
@@ -21,6 +22,7 @@ export interface Decisions {
   readonly admitEntry: typeof admitEntry
   readonly admitAppend: typeof admitAppend
   readonly admitFiring: typeof admitFiring
+  readonly mayStillFire: typeof mayStillFire
   readonly recoverEffect: typeof recoverEffect
   readonly judgeDelivery: typeof judgeDelivery
   readonly admitFork: typeof admitFork
@@ -39,6 +41,7 @@ export const shippedDecisions: Decisions = {
   admitEntry,
   admitAppend,
   admitFiring,
+  mayStillFire,
   recoverEffect,
   judgeDelivery,
   admitFork,

@@ -69,7 +69,7 @@ export const fire = (x: PlaneStep, w: number, b: number, p: number, kind: number
     (x.fault === "outcome-before-durable" && kind === K.keyed && base < 2 * p)
   if (base !== 2 * p + 1 && !early) return
   if (kind === K.once && !x.isFresh(w) && x.fault !== "unfenced-zombie") {
-    if ((x.held(w, W.flags) & 4) !== 0) return
+    if (!x.ask.mayStillFire((x.held(w, W.flags) & 4) !== 0)) return
   }
   x.begin()
   x.fires(b, p, x.held(w, W.input))

@@ -44,6 +44,8 @@ export interface Verdicts {
   /** `existing`: 0 no fork of this id, 1 the same fork, 2 another. */
   readonly fork: (existing: number, durable: boolean, open: boolean, valid: boolean, inFlight: boolean) => number
   readonly fire: (policy: number, intended: boolean, voided: number, sameInput: boolean) => number
+  /** May a handler still be entered? `passed`: the time in which it may is up. */
+  readonly mayStillFire: (passed: boolean) => boolean
   readonly recover: (policy: number, firedByDead: boolean, late: boolean, reconciled: number) => number
   readonly serveAnswer: (over: boolean, open: boolean) => boolean
   readonly serveCancel: (over: boolean) => boolean
@@ -181,6 +183,7 @@ export const makeVerdicts = (decisions: Decisions, world: World): Verdicts => {
     })
     return ["FireAgain", "AskOutside", "WaitUntil", "Adopt", "Void", "AwaitSettlement"].indexOf(verdict._tag)
   })
+  const mayStillFire = remembered(2, (key) => (decisions.mayStillFire(has(key, 0) ? 10 : 9, 10) ? 1 : 0))
   const yes = (verdict: { readonly _tag: string }, tag: string): number => (verdict._tag === tag ? 1 : 0)
   const serveAnswer = remembered(4, (key) =>
     yes(decisions.serveInboxRow({ kind: "answer", over: has(key, 0), open: has(key, 1) }), "Serve")
@@ -244,6 +247,7 @@ export const makeVerdicts = (decisions: Decisions, world: World): Verdicts => {
       fork(existing | bit(durable, 2) | bit(open, 3) | bit(valid, 4) | bit(inFlight, 5)),
     fire: (policy, intended, voided, sameInput) => fire(policy | bit(intended, 3) | bit(sameInput, 4) | (voided << 5)),
     recover: (policy, firedByDead, late, said) => recover(policy | bit(firedByDead, 3) | bit(late, 4) | (said << 5)),
+    mayStillFire: (passed) => mayStillFire(bit(passed, 0)) === 1,
     serveAnswer: (over, open) => serveAnswer(bit(over, 0) | bit(open, 1)) === 1,
     serveCancel: (over) => serveCancel(bit(over, 0)) === 1,
     serveSettlement: (intended) => serveSettlement(bit(intended, 0)) === 1,

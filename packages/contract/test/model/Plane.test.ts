@@ -104,6 +104,12 @@ describe("the plane", () => {
       breaks: ["EO"]
     },
     {
+      what: "a firing that looks at no clock",
+      changed: { mayStillFire: () => true },
+      in: "effects",
+      breaks: ["EO"]
+    },
+    {
       what: "rows of the inbox that are never served",
       changed: { serveInboxRow: () => ({ _tag: "Unserved", reason: "no" }) },
       in: "gates",
