@@ -200,8 +200,9 @@ export const makeLedgerModel = (options: LedgerModelOptions = {}): LedgerModel =
 
   const release = (state: LedgerState, handle: ModelHandle, action: Extract<Action, { _tag: "Release" }>): Stepped => {
     const branch = state.branches[handle.branch]
-    const { inboxSeen } = recoveryOf(state, handle)
     const row = branch && { epoch: branch.epoch, inboxHead: branch.inbox.length }
+    // One that is ready for another worker does not park: whoever claims it sees what came in.
+    const inboxSeen = action.how === "Ready" ? (row?.inboxHead ?? 0) : recoveryOf(state, handle).inboxSeen
     const verdict = decisions.admitPark(row, { epoch: handle.epoch, inboxSeen })
     if (verdict._tag === "InboxAdvanced") return { state, verdict }
     if (verdict._tag === "Fenced" || branch === undefined)
