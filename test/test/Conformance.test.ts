@@ -13,7 +13,7 @@ const drivers = [
 ] as const
 
 /** What a plane without a server between its processes cannot be asked, and what this machine may not allow. */
-const mayBeInapplicable = ["CO/hosts"]
+const mayBeInapplicable = new Set(["CO/hosts"])
 
 describe.each(drivers)("on %s", (name, script) => {
   it.live(
@@ -26,7 +26,7 @@ describe.each(drivers)("on %s", (name, script) => {
         expect(report.findings.map(({ probe }) => probe)).toEqual(Conformance.select({}).map(({ id }) => id))
         const others = report.findings.filter(
           ({ probe, verdict }) =>
-            verdict !== "conforms" && !(verdict === "not applicable" && mayBeInapplicable.includes(probe))
+            verdict !== "conforms" && !(verdict === "not applicable" && mayBeInapplicable.has(probe))
         )
         expect(others.map(({ notes, probe, reasons, verdict }) => ({ probe, verdict, reasons, notes }))).toEqual([])
       }),

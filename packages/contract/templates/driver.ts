@@ -4,7 +4,15 @@
  *
  * Here each operation says what it must do. An operation whose capability is `false` may stay as it is.
  */
-import { Declined, type Hello, Outside, type Plane, protocolVersion, serve, type Session } from "@fermata/contract/harness"
+import {
+  Declined,
+  type Hello,
+  Outside,
+  type Plane,
+  protocolVersion,
+  serve,
+  type Session
+} from "@fermata/contract/harness"
 import { Effect } from "effect"
 
 const hello: Hello = {

@@ -5,7 +5,7 @@
 import { Effect, type Scope } from "effect"
 import { spawnSync } from "node:child_process"
 import { connect, createServer, type Server } from "node:net"
-import { Inapplicable } from "./Stand.js"
+import { Inapplicable } from "./Needs.js"
 
 export interface Host {
   readonly name: string

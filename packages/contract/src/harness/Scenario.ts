@@ -4,7 +4,8 @@ import { isDeepStrictEqual } from "node:util"
 import type { CanonicalWorkflow } from "./CanonicalWorkflow.js"
 import type { LogLine } from "./Outside.js"
 import type { BranchState } from "./Plane.js"
-import { type Answers, type At, byName, Inapplicable, type Stand, type Stop } from "./Stand.js"
+import { Inapplicable } from "./Needs.js"
+import { type Answers, type At, byName, type Stand, type Stop } from "./Stand.js"
 
 /** A run whose process was killed, and what became of it. */
 export interface Crash {

@@ -2,31 +2,19 @@
  * The test stand of one probe: a fresh store, effect log and barriers; processes of the plane; and what a probe needs to
  * start runs, drive them, kill them at points and look at what happened outside. It records what was done and seen.
  */
-import { Data, Effect, Exit, Scope } from "effect"
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { Effect, Exit, Scope } from "effect"
+import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { isDeepStrictEqual } from "node:util"
 import type { DeliveryPolicy } from "../Delivery.js"
-import { type CanonicalWorkflow, deliveriesOf, type Feature, featuresOf, interpret } from "./CanonicalWorkflow.js"
+import * as Barriers from "./Barriers.js"
+import { type CanonicalWorkflow, interpret } from "./CanonicalWorkflow.js"
 import { type Driver, type DriverError, DriverFault, type Process, within } from "./Driver.js"
-import { type Fired, type LogLine, readLog, waitUntil } from "./Outside.js"
-import type { BranchState, Capabilities, Committed, Hello, Receipt, Request } from "./Plane.js"
-
-/** The probe cannot be made: the plane has no means for it (`cannot be expressed`), or the situation cannot be had. */
-export class Inapplicable extends Data.TaggedError("Inapplicable")<{
-  readonly verdict: "cannot be expressed" | "not applicable"
-  readonly reason: string
-}> {}
+import { Inapplicable, inexpressible, missing, type Switch } from "./Needs.js"
+import { type Fired, type LogLine, readLog } from "./Outside.js"
+import type { BranchState, Committed, Hello, Receipt, Request } from "./Plane.js"
 
 export type Stop = DriverError | Inapplicable
-
-/** A barrier that is up. */
-export interface Hold {
-  readonly point: string
-  /** Waits until so many (one, if not said) have come. */
-  readonly arrived: (count?: number) => Effect.Effect<void, DriverFault>
-  readonly release: Effect.Effect<void>
-}
 
 /** What answers a gate; `undefined` leaves it open. */
 export type Answers = (gate: string) => { readonly value: unknown } | undefined
@@ -38,42 +26,6 @@ export const byName: Answers = (gate) => ({ value: `answer to ${gate}` })
 export interface At {
   readonly process: Process
   readonly branch: string
-}
-
-/** The names of capabilities that say yes or no. */
-type Switch = {
-  [K in keyof Capabilities]: Capabilities[K] extends boolean ? K : never
-}[keyof Capabilities]
-
-const meaning: Record<Switch, { readonly verdict: Inapplicable["verdict"]; readonly reason: string }> = {
-  durable: { verdict: "cannot be expressed", reason: "the plane's store does not outlive a killed process" },
-  deliveryIds: { verdict: "cannot be expressed", reason: "deliveries carry no id" },
-  fork: { verdict: "cannot be expressed", reason: "the plane cannot fork" },
-  intents: { verdict: "cannot be expressed", reason: "the plane's wire does not tell a retry from a fork" },
-  schemas: { verdict: "cannot be expressed", reason: "the plane does not check what it persists" },
-  settle: { verdict: "cannot be expressed", reason: "nobody can settle an effect in doubt" },
-  cancel: { verdict: "cannot be expressed", reason: "the plane cannot cancel" },
-  history: { verdict: "not applicable", reason: "the driver cannot say which steps have a durable outcome" },
-  branches: { verdict: "not applicable", reason: "the driver cannot list branches" },
-  announcesCommits: { verdict: "not applicable", reason: "the driver does not announce what becomes durable" },
-  copy: { verdict: "not applicable", reason: "the driver cannot copy a store" },
-  takeover: { verdict: "not applicable", reason: "a worker cannot take over what another one holds" },
-  damage: { verdict: "not applicable", reason: "the driver cannot damage what is stored" }
-}
-
-/** Which switches of a plane are off that must be on. */
-export const missing = (hello: Hello, switches: ReadonlyArray<Switch>): Inapplicable | undefined => {
-  const off = switches.find((name) => !hello.capabilities[name])
-  return off === undefined ? undefined : new Inapplicable(meaning[off])
-}
-
-/** Why the plane cannot run the workflow. */
-export const inexpressible = (hello: Hello, { steps }: CanonicalWorkflow): Inapplicable | undefined => {
-  const no = (reason: string) => new Inapplicable({ verdict: "cannot be expressed", reason })
-  const feature = [...featuresOf(steps)].find((one: Feature) => !hello.capabilities.features.includes(one))
-  if (feature !== undefined) return no(`the plane has no ${feature}`)
-  const delivery = [...deliveriesOf(steps)].find((one) => !hello.capabilities.deliveries.includes(one))
-  return delivery === undefined ? undefined : no(`the plane has no ${delivery} effects`)
 }
 
 export interface Options {
@@ -232,34 +184,23 @@ export class Stand {
   // ── Barriers ──────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Puts a barrier up. */
-  hold(point: string): Hold {
-    const file = join(this.barriers, `${point}.hold`)
-    writeFileSync(file, "")
-    const here = () => readdirSync(this.barriers).filter((name) => name.startsWith(`${point}.here.`))
-    const anyEnded = () => this.processes.map(({ ended }) => ended)
-    return {
-      point,
-      arrived: (count = 1) =>
-        Effect.raceAll([waitUntil(() => here().length >= count), ...anyEnded()]).pipe(
-          within(this.timeLimit, `${count === 1 ? "a process" : `${count} processes`} at ${point}`),
-          Effect.tap(() => Effect.sync(() => this.note(`stopped at ${point}${count === 1 ? "" : ` (${count})`}`)))
-        ),
-      release: Effect.sync(() => {
-        for (const name of here()) rmSync(join(this.barriers, name), { force: true })
-        rmSync(file, { force: true })
-      })
-    }
+  hold(point: string): Barriers.Hold {
+    return Barriers.hold(this.barriers, point, {
+      arrival: (arrived, what) =>
+        Effect.raceAll([arrived, ...this.processes.map(({ ended }) => ended)]).pipe(
+          within(this.timeLimit, what),
+          Effect.tap(() => Effect.sync(() => this.note(`stopped at ${point}`)))
+        )
+    })
   }
 
   /** Records every point that is passed from now on; gives those passed so far. */
   trace(): () => ReadonlyArray<string> {
-    const file = join(this.barriers, "trace")
-    writeFileSync(file, "")
-    return () => readFileSync(file, "utf8").split("\n").slice(0, -1)
+    return Barriers.trace(this.barriers)
   }
 
   stopTracing(): void {
-    rmSync(join(this.barriers, "trace"), { force: true })
+    Barriers.stopTracing(this.barriers)
   }
 
   // ── Runs ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -359,7 +300,7 @@ export class Stand {
   }
 
   /** Waits at a barrier; what broke, and the state, if the branch comes to rest elsewhere. */
-  until(hold: Hold, at: At): Effect.Effect<BranchState | undefined, Stop> {
+  until(hold: Barriers.Hold, at: At): Effect.Effect<BranchState | undefined, Stop> {
     return Effect.tap(Effect.raceFirst(Effect.as(hold.arrived(), undefined), this.rest(at)), (state) =>
       Effect.sync(() => this.check(state === undefined, `${at.branch} did not come to ${hold.point}`))
     )

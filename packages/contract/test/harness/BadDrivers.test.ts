@@ -48,7 +48,7 @@ describe("a driver that misbehaves gets a clear verdict", () => {
     })
   )
 
-  it.live.each([
+  it.live.each<[how: string, kind: string]>([
     ["dies-at-hello", "crashed"],
     ["hello-is-nonsense", "nonsense"],
     ["speaks-another-protocol", "nonsense"]

@@ -4,7 +4,8 @@ import type { DeliveryPolicy } from "../../Delivery.js"
 import { canonical } from "../CanonicalWorkflow.js"
 import { of, type Probe } from "../Probe.js"
 import { crashAt, happensOnce, ran } from "../Scenario.js"
-import { byName, Inapplicable, type Stand } from "../Stand.js"
+import { Inapplicable } from "../Needs.js"
+import { byName, type Stand } from "../Stand.js"
 
 const probe = of("EO")
 

@@ -4,7 +4,8 @@ import { canonical } from "../CanonicalWorkflow.js"
 import * as Hosts from "../Hosts.js"
 import type { Probe } from "../Probe.js"
 import { finishes, happensOnce } from "../Scenario.js"
-import { type At, Inapplicable, type Stand } from "../Stand.js"
+import { Inapplicable } from "../Needs.js"
+import type { At, Stand } from "../Stand.js"
 
 export const acrossHosts: Probe["run"] = (stand) =>
   Effect.gen(function* () {

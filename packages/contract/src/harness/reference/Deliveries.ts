@@ -6,7 +6,7 @@ import { type DeliveryFacts, judgeDelivery, type ValueCheck } from "../../decisi
 import { ForkId, forkBranch, RunId } from "../../Ids.js"
 import type { AnswerType, Step } from "../CanonicalWorkflow.js"
 import type { Receipt, Request } from "../Plane.js"
-import { answeredBy, isOver } from "./Execution.js"
+import { answeredBy, isOver } from "./Entries.js"
 import type { Fault } from "./Fault.js"
 import * as Store from "./Store.js"
 

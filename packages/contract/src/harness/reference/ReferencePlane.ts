@@ -19,7 +19,9 @@ import {
   type Session
 } from "../Plane.js"
 import * as Deliveries from "./Deliveries.js"
-import { execute, isOver, type Owner, recordedSteps } from "./Execution.js"
+import { isOver, recordedSteps } from "./Entries.js"
+import { execute } from "./Execution.js"
+import type { Owner } from "./Pass.js"
 import type { Fault } from "./Fault.js"
 import * as Store from "./Store.js"
 

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto"
 import { admitAppend } from "../../decisions/admitAppend.js"
 import { Recovery } from "../../decisions/Recovery.js"
 import { type Entry, type EntryDraft, isTerminal, payloadOf } from "../../Entry.js"
-import { BranchId, type RunId } from "../../Ids.js"
+import type { BranchId, RunId } from "../../Ids.js"
 import type { CanonicalWorkflow } from "../CanonicalWorkflow.js"
 import type { Committed } from "../Plane.js"
 
