@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 /** `fermata-contract`: puts a plane under the contract from the command line. */
 import { Effect } from "effect"
 import { mkdirSync, writeFileSync } from "node:fs"

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 
-const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url))
+const main = fileURLToPath(new URL("../../bin/fermata-contract.js", import.meta.url))
 
 const cli = (...args: ReadonlyArray<string>) => {
   const { status, stderr, stdout } = spawnSync(process.execPath, [main, ...args], { encoding: "utf8" })
