@@ -74,6 +74,17 @@ describe("a driver that misbehaves gets a clear verdict", () => {
     })
   )
 
+  it.live("one that announces no commits, and says that it does, lies", () =>
+    Effect.gen(function* () {
+      const plane = ReferencePlane.make()
+      const capabilities = { ...plane.hello.capabilities, announcesCommits: true }
+      const driver = Driver.inProcess({ ...plane, hello: { ...plane.hello, capabilities } })
+      const finding = yield* probed(driver, "EO/every-commit")
+      expect(finding.verdict).toBe("driver fault")
+      expect(finding.reasons.join()).toMatch(/lied.*announced none/)
+    })
+  )
+
   it.live("what is no line in the effect log is nonsense", () =>
     Effect.gen(function* () {
       const plane = ReferencePlane.make()

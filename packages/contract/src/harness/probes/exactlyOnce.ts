@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import type { DeliveryPolicy } from "../../Delivery.js"
 import { canonical } from "../CanonicalWorkflow.js"
+import { DriverFault } from "../Driver.js"
 import { of, type Probe } from "../Probe.js"
 import { crashAt, happensOnce, ran } from "../Scenario.js"
 import { Inapplicable } from "../Needs.js"
@@ -198,7 +199,11 @@ export const exactlyOnce: ReadonlyArray<Probe> = [
         })
       )
       stand.note(`${points.length} points around commits`)
-      stand.check(points.length > 0, "the driver announces no commits, and says that it does")
+      if (points.length === 0)
+        return yield* new DriverFault({
+          kind: "lied",
+          message: "it says that it announces commits, and announced none"
+        })
       yield* Effect.forEach(
         points,
         (point, i) =>
