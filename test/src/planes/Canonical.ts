@@ -25,6 +25,7 @@ const Call = Schema.Struct({
 })
 type Call = typeof Call.Type
 
+// What is given for an answer is unknown until the Schema has seen it.
 const answers: Record<AnswerType, Schema.Schema<unknown, unknown>> = {
   any: Schema.Unknown,
   boolean: Schema.Boolean as Schema.Schema<unknown, unknown>,
@@ -166,6 +167,7 @@ export const make = (outside: Outside.Outside, options: { readonly brief: boolea
           never,
           Effect.Effect.Context<ReturnType<typeof node>> | Workflow.WorkflowScope
         >
+        // A list of steps gives a list of results; one type stands for the results of all kinds of steps.
         return yield* all(steps, [], "") as Effect.Effect<
           ReadonlyArray<unknown>,
           never,

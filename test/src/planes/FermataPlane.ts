@@ -169,6 +169,7 @@ const session = (
       ),
     inspect: ({ branch }) => client(({ describe }) => Effect.flatMap(describe(branch), state)),
     rest: ({ branch }) => client(({ awaitStatus }) => Effect.flatMap(awaitStatus(branch, rests), state)),
+    // Refusals are replies; what is left are the driver's own failures.
     resume: ({ branch, deliveryId, forkId, intent, interrupt, line, value }) =>
       client(({ resume }) =>
         Effect.gen(function* () {
@@ -225,6 +226,7 @@ const session = (
           steps: entries
             .filter(({ kind }) => kind === "step.succeeded")
             .map(({ key, payload }) => {
+              // The kind says what the payload is.
               const { value } = JSON.parse(payload) as EntryPayloads["step.succeeded"]
               return { step: gateOf(key), value }
             })
