@@ -71,6 +71,34 @@ describe("what a workflow may not wait for", () => {
     })
   }
 
+  it.live("a callback that comes while a timer is being recorded is found, whenever in it it comes", () => {
+    let wake = () => {}
+    const workflow = define(() =>
+      Effect.all(
+        [
+          Effect.sleep("500 millis"),
+          Effect.async<void>((resume) => {
+            wake = () => resume(Effect.void)
+          })
+        ],
+        { concurrency: 2 }
+      )
+    )
+    return play((house) =>
+      Effect.gen(function* () {
+        yield* house.hire(Testing.worker({ workflows: [workflow] }))
+        for (let pause = 0; pause < 12; pause++) {
+          const { branch } = yield* house.client.start(workflow, undefined, { run: `r${pause}` })
+          yield* house.recorded(branch, "timer.started sleep#1")
+          yield* house.pass("500 millis")
+          for (let turns = 0; turns < pause; turns++) yield* Effect.yieldNow()
+          wake()
+          assert.strictEqual((yield* house.problem(branch))._tag, "UndeclaredAsync")
+        }
+      })
+    )
+  })
+
   it.live("a queue that is offered to from outside is found, and a corrected deployment ends the run", () => {
     const outside = Effect.runSync(Queue.unbounded<number>())
     const before = define(() => Effect.all([Ask("?"), Queue.take(outside)], { concurrency: 2 }))

@@ -32,7 +32,7 @@ export interface RootFiber {
   fork(body: Effect.Effect<unknown, unknown>, onExit: (exit: Exit.Exit<unknown, unknown>) => void): void
   /** Interrupts the workflow's root. Only inside an activation. */
   interrupt(): void
-  /** Runs `react`, then every fiber until none is runnable; long ones in slices. */
+  /** Runs `react`, then every fiber until none is runnable; long ones in slices. Nothing, once it was evicted. */
   activate(react: () => void, done: (result: "quiet" | "runaway") => void): void
   /** Forgets every fiber; no finalizer runs. */
   evict(): void
@@ -138,6 +138,8 @@ export const rootFiber = (options: {
     },
     interrupt: () => root?.unsafeInterruptAsFork(FiberId.none),
     activate: (react, done) => {
+      // What the journal took just before, or what failed meanwhile, reaches nobody any more.
+      if (scheduler.dead) return
       active = true
       scheduler.begin()
       tracked(react)
