@@ -166,10 +166,11 @@ const deliveryRecords = (
         const row = yield* verifyInboxRow(raw)
         // The digest vouches for the text, and only `deliver` writes rows of this kind.
         const answer = JSON.parse(row.payload) as AnswerPayload
+        // In the whole lineage: the entry before a fork's first is its parent's, and the first verifies over that one.
         const related =
           answer.interrupt === request.interrupt
             ? marks
-            : yield* entriesByKey(db, run, [ancestor], [answer.interrupt, answerKey(answer.interrupt)])
+            : yield* entriesByKey(db, run, lineage, [answer.interrupt, answerKey(answer.interrupt)])
         const fate = fateOf(Number(row.pos), ancestor, related)
         // What an ancestor accepted and had not journaled at the fork point is not part of this history.
         if (fate === "pending" && ancestor.branch.branch !== branch.branch) continue
