@@ -63,7 +63,9 @@ describe("recoverEffect", () => {
 
   it("an owner proven dead is not waited for", () => {
     const facts: InDoubtFacts = { delivery: "once", firedBy: "dead", overAt: 1e15, now: 0, reconciled: "notAsked" }
-    assert.strictEqual(recoverEffect(facts)._tag, "AskOutside")
+    for (const overAt of [1e15, Infinity, NaN]) {
+      assert.strictEqual(recoverEffect({ ...facts, overAt })._tag, "AskOutside")
+    }
     assert.deepStrictEqual(recoverEffect({ ...facts, firedBy: "unknown" }), { _tag: "WaitUntil", at: 1e15 })
   })
 })
