@@ -33,7 +33,7 @@ interface Report {
 }
 
 const tests = "packages/contract/test/decisions"
-const lockstepTests = ["packages/ledger/test/lockstep", "-t", "in memory"]
+const lockstepTests = ["packages/ledger/test/lockstep/Lockstep.test.ts", "-t", "in memory"]
 
 /** Runs tests in the copy. */
 const run = async (copy: Copy, args: ReadonlyArray<string>): Promise<Run> => {

@@ -364,5 +364,34 @@ describe("Recovery", () => {
       ["0"]
     )
     assert.deepStrictEqual(recovery.firing("pay#1"), [])
+    // LV: once its outcome is there nothing is waited for.
+    const key = effectKey(own, StepKey.make("pay#0"), "0", 0)
+    const identity = { step: "pay#0", position: "0", try: 0, attempt: 1, effect: "e", delivery: "once", input: "i" }
+    recovery.apply({
+      branch: own,
+      seq: ++seq,
+      kind: "effect.succeeded",
+      key,
+      payload: JSON.stringify({ ...identity, value: 0, by: "handler" }),
+      epoch: 1,
+      at: 0,
+      digest: ""
+    })
+    assert.deepStrictEqual(recovery.firing("pay#0"), [])
   })
+
+  it.prop(
+    "a step that is forgotten leaves nothing, and leaves all others alone",
+    [history, step],
+    ([entries, key]) => {
+      const recovery = Recovery.of(own, entries)
+      const others = [...recovery.effects].filter(([, recorded]) => recorded.step !== key)
+      const steps = [...recovery.steps.keys()].filter((other) => other !== key)
+      recovery.forgetStep(key)
+      assert.deepStrictEqual([...recovery.effects], others)
+      assert.deepStrictEqual([...recovery.steps.keys()], steps)
+      assert.deepStrictEqual(recovery.firing(key), [])
+    },
+    runs
+  )
 })

@@ -168,7 +168,8 @@ export class Comparison {
     return [branch, seq, kind, key, payload.replace(`"run":"${own}"`, `"run":""`), epoch]
   }
 
-  private same(actual: unknown, expected: unknown, what: string): void {
+  /** Fails, with the sequence so far, unless these are the same. */
+  same(actual: unknown, expected: unknown, what: string): void {
     // Most are the same, and this is how to see it soonest.
     if (JSON.stringify(actual) === JSON.stringify(expected)) return
     assert.deepStrictEqual(actual, expected, `${what}, after\n${this.where()}`)

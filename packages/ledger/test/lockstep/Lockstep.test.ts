@@ -3,47 +3,20 @@
  * decides by the functions that the ledger calls; what is tested is that the ledger asks them the right thing, and does
  * what they say.
  *
- * FERMATA_SEED repeats a run. `npm run contract:lockstep` has the options for longer ones.
+ * FERMATA_SEED repeats a run; `npm run contract:lockstep` is for longer ones.
  */
 import { assert, describe, it } from "@effect/vitest"
-import {
-  type Action,
-  type ActionBounds,
-  type Decisions,
-  emptyLedger,
-  ledgerActions,
-  type LedgerState,
-  makeLedgerModel,
-  shippedDecisions
-} from "@fermata/contract/model"
-import { jsonDigest } from "@fermata/ledger"
+import { type Decisions, shippedDecisions } from "@fermata/contract/model"
 import { FastCheck as fc } from "effect"
-import { type Place, postgres, sqliteFile, sqliteMemory } from "../outside/Place.js"
+import { postgres, sqliteFile, sqliteMemory } from "../outside/Place.js"
+import { begin, is } from "./Beginning.js"
 import { Ledgers } from "./Ledgers.js"
-import { byNumbers, choices, type Next, play, type SequenceOptions } from "./Sequence.js"
+import { extent, numbers, patience, playRandom, withoutStacks } from "./Random.js"
+import { byNumbers, play } from "./Sequence.js"
 
-const numberOf = (name: string, otherwise: number): number => Number(process.env[name] ?? otherwise)
+withoutStacks()
 
-/** Random sequences on SQLite in memory. */
-const sequences = numberOf("FERMATA_SEQUENCES", 1000)
-/** Random sequences on a file, and on PostgreSQL. */
-const stored = numberOf("FERMATA_SEQUENCES_STORED", 100)
-/** How many actions the exhaustive sequences go on after their beginnings. */
-const depth = numberOf("FERMATA_DEPTH", 2)
-const seed = process.env["FERMATA_SEED"] === undefined ? {} : { seed: numberOf("FERMATA_SEED", 0) }
-const longest = 48
-const hour = 3_600_000
-
-const numbers = fc.array(fc.nat(choices), { minLength: 1, maxLength: longest, size: "max" })
-
-const lockstep = async (place: Place, count: number, options: SequenceOptions = {}): Promise<void> => {
-  const ledgers = new Ledgers(place)
-  await fc.assert(
-    fc.asyncProperty(numbers, (chosen) => ledgers.play((ledger) => play(ledger, byNumbers(chosen), options))),
-    { numRuns: count, ...seed }
-  )
-  await ledgers.close()
-}
+const { sequences } = extent
 
 /** All that the ledger can answer without a corrupt database or a caller's defect. */
 const answers = `Started RunConflict RunPurged RunNotOver Purged Claimed Appended Released InboxAdvanced Fenced Freed
@@ -55,99 +28,12 @@ describe("random sequences", () => {
     `agree in memory (${sequences} sequences), and get every answer that there is`,
     async () => {
       const heard = new Set<string>()
-      await lockstep(sqliteMemory, sequences, { hear: (_action, answer) => heard.add(answer) })
+      await playRandom(sqliteMemory, sequences, { hear: (_action, answer) => heard.add(answer) })
       // Fewer sequences may miss the rarest.
       if (sequences >= 2000) assert.deepStrictEqual([...heard].sort(), answers.split(/\s+/).sort())
     },
-    hour
+    patience
   )
-  it(`agree on a file (${stored} sequences)`, () => lockstep(sqliteFile, stored), hour)
-  it(`agree on PostgreSQL (${stored} sequences)`, () => lockstep(postgres, stored), hour)
-})
-
-// ── All sequences to a depth ────────────────────────────────────────────────────────────────────────────────
-
-/** One of everything, so that all sequences are not too many. */
-const one: ActionBounds = {
-  runs: 1,
-  workers: 1,
-  forks: 1,
-  ordinals: 1,
-  losses: ["left"],
-  values: ["false"],
-  purge: true
-}
-
-const is =
-  (tag: Action["_tag"], part = "") =>
-  (action: Action): boolean =>
-    action._tag === tag && JSON.stringify(action).includes(part)
-
-/** Where the exhaustive sequences begin: each is what is done first, by tag and a part of the action. */
-const beginnings: Readonly<Record<string, ReadonlyArray<(action: Action) => boolean>>> = {
-  "nothing at all": [],
-  "a run that a worker has": [is("Start"), is("Claim")],
-  "a question that is open": [is("Start"), is("Claim"), is("Append", "interrupt.opened")],
-  "an answer that is not moved": [
-    is("Start"),
-    is("Claim"),
-    is("Append", "interrupt.opened"),
-    is("Deliver", `"delivery":"d1"`)
-  ],
-  "an effect in flight": [is("Start"), is("Claim"), is("Append", `\\"delivery\\":\\"once\\"`)],
-  "an effect that nobody has": [is("Start"), is("Claim"), is("Append", `\\"delivery\\":\\"once\\"`), is("Lose")],
-  "a fork with an answer": [
-    is("Start"),
-    is("Claim"),
-    is("Append", "interrupt.opened"),
-    is("Fork", `"_tag":"Interrupt"`)
-  ],
-  "a run that is over": [is("Start"), is("Claim"), is("Append", "run.completed")]
-}
-
-const begin = (first: ReadonlyArray<(action: Action) => boolean>, then: ReadonlyArray<number>): Next => {
-  return (actions, n) => {
-    const wanted = first[n]
-    if (wanted !== undefined) {
-      const action = actions.find(wanted)
-      assert(action !== undefined, `no action of the beginning's number ${n + 1} makes sense`)
-      return action
-    }
-    const index = then[n - first.length]
-    return index === undefined ? undefined : actions[index]
-  }
-}
-
-describe(`all sequences of ${depth} actions after`, () => {
-  for (const [name, first] of Object.entries(beginnings)) {
-    it(
-      `${name}`,
-      async () => {
-        const model = makeLedgerModel({ digestOf: jsonDigest })
-        const ledgers = new Ledgers(sqliteMemory)
-        let state: LedgerState = emptyLedger
-        first.forEach((_, n) => {
-          const action = begin(first, [])(ledgerActions(model, state, one), n)
-          if (action !== undefined) ({ state } = model.step(state, action))
-        })
-        let played = 0
-        // Depth first over the model. Each longest sequence is played, and with it all that begin it.
-        const visit = async (state: LedgerState, path: ReadonlyArray<number>): Promise<void> => {
-          if (path.length === depth) {
-            played++
-            return ledgers.play((ledger) => play(ledger, begin(first, path), { bounds: one }))
-          }
-          for (const [index, action] of ledgerActions(model, state, one).entries()) {
-            await visit(model.step(state, action).state, [...path, index])
-          }
-        }
-        await visit(state, [])
-        await ledgers.close()
-        assert.isAtLeast(played, 2 ** depth)
-      },
-      hour
-    )
-  }
 })
 
 // ── What once differed ──────────────────────────────────────────────────────────────────────────────────────
