@@ -105,6 +105,22 @@ export interface InboxRow {
   readonly at: number
 }
 
+/** What a branch said on one of its streams. It is for whoever listens, and no part of the history. */
+export interface Chunk {
+  readonly stream: string
+  /** 1, 2, 3 … without gaps, for each stream of a branch. */
+  readonly pos: number
+  /** The key of the step that said it. */
+  readonly step: string
+  /** Which execution of the step's body, 1-based: after a crash, or when a body is tried again, one more. */
+  readonly execution: number
+  /** 0, 1, 2 … within the execution, over all streams. */
+  readonly n: number
+  /** JSON text. */
+  readonly payload: string
+  readonly at: number
+}
+
 /** A branch's history: its parent's up to the fork point, then its own entries; verified. */
 export interface History {
   readonly run: RunRow
@@ -210,6 +226,18 @@ export interface SettleRequest {
     | { readonly _tag: "DidNotHappen" }
 }
 
+/** Chunks that one execution of a step's body said. */
+export interface EmitRequest {
+  readonly branch: BranchId
+  /** The owner's epoch: another's chunks are refused. */
+  readonly epoch: number
+  readonly step: string
+  /** As an earlier call returned it; `undefined` begins the step's next execution. */
+  readonly execution: number | undefined
+  /** In order of `n`. A chunk whose `n` is stored already is passed over. */
+  readonly chunks: ReadonlyArray<Pick<Chunk, "stream" | "n" | "payload">>
+}
+
 /** How a branch stands when its owner lets go of it. */
 export type Release =
   /** Waits; wants a worker again at `wakeAt` (a timer) or when something comes in. */
@@ -283,6 +311,8 @@ export type Announcement =
   | { readonly _tag: "Inbox"; readonly branch: BranchId }
   /** A branch ended, got stuck, parked, or opened an interrupt: whoever watches it should look. */
   | { readonly _tag: "Changed"; readonly branch: BranchId }
+  /** A branch said something on one of its streams. */
+  | { readonly _tag: "Emitted"; readonly branch: BranchId }
   /** Another process wrote something (SQLite), or notifications were interrupted (PostgreSQL): look at everything. */
   | { readonly _tag: "Anything" }
 
@@ -390,6 +420,20 @@ export interface Ledger {
     branch: BranchId,
     after: number
   ) => Effect.Effect<ReadonlyArray<InboxRow>, CorruptJournal | LedgerError>
+
+  // streams
+  /** Stores chunks under the owner's epoch; returns the execution that they count for. */
+  readonly emit: (request: EmitRequest) => Effect.Effect<number, Fenced | LedgerError>
+  /** Chunks of a stream after a position, in order, digests verified; `over`: the branch has ended, and says no more. */
+  readonly chunks: (options: {
+    readonly branch: BranchId
+    readonly stream: string
+    readonly after: number
+    readonly limit: number
+  }) => Effect.Effect<
+    { readonly chunks: ReadonlyArray<Chunk>; readonly over: boolean },
+    RunNotFound | RunPurged | CorruptJournal | LedgerError
+  >
 
   // owning
   /** Registers a worker and keeps its lease renewed (one statement) until the scope closes; then its branches are ready for others. */

@@ -39,7 +39,7 @@ export class LedgerUnavailable extends Schema.TaggedError<LedgerUnavailable>("fe
 
 /** Stored rows do not verify: a digest, the chain or a derived column is wrong. Nothing is guessed. */
 export class CorruptJournal extends Schema.TaggedError<CorruptJournal>("fermata/CorruptJournal")("CorruptJournal", {
-  table: Schema.Literal("runs", "branches", "journal", "inbox"),
+  table: Schema.Literal("runs", "branches", "journal", "inbox", "chunks"),
   /** The run or branch concerned. */
   id: Schema.String,
   seq: Schema.NullOr(Schema.Number),

@@ -5,6 +5,7 @@ import { SqlError } from "@effect/sql/SqlError"
 import { type Clock, Effect, Layer, type Scope } from "effect"
 import { randomUUID } from "node:crypto"
 import { AppendBuffer } from "./internal/AppendBuffer.js"
+import { makeChunks } from "./internal/Chunks.js"
 import { makeClaims } from "./internal/Claims.js"
 import type { Commit } from "./internal/Commit.js"
 import { type Database, makeDatabase } from "./internal/Database.js"
@@ -95,6 +96,7 @@ const make = (options: LedgerOptions): Effect.Effect<Ledger, LedgerError, SqlCli
       ...makeInbox(db),
       ...makeSettlements(db),
       ...makeForks(db),
+      ...makeChunks(db),
       ...makeVerify(db),
       ...makePurge(db),
       ...claiming,

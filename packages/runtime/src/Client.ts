@@ -4,10 +4,11 @@
  */
 import type { BranchId, Checkpoint, DeliveryId, EffectKey, Entry, ForkId, InterruptId, RunId } from "@fermata/contract"
 import * as L from "@fermata/ledger"
-import { Context, type Duration, Effect, Layer } from "effect"
+import { Context, type Duration, Effect, Layer, type Stream } from "effect"
 import type * as Interrupt from "./Interrupt.js"
 import * as ClientLive from "./internal/ClientLive.js"
 import type * as Node from "./Node.js"
+import type * as OutputStream from "./OutputStream.js"
 import type { Problem } from "./Problem.js"
 import type { InvalidId, InvalidValue, RunCancelled, RunDied, WrongWorkflow } from "./RunError.js"
 import type * as SideEffect from "./SideEffect.js"
@@ -143,6 +144,16 @@ export interface Client {
     | L.CorruptJournal
     | L.LedgerError
   >
+  /**
+   * What a run (its root branch) or a branch says on an output stream, as it is said: from the beginning, or `after` an
+   * offset. Ends when the branch is over; with `follow: false`, at what was said so far. A fork says its own from its fork
+   * point on.
+   */
+  readonly listen: <N extends string, A>(
+    stream: OutputStream.OutputStream<N, A>,
+    of: RunId | BranchId | RunHandle | string,
+    options?: { readonly after?: number; readonly follow?: boolean }
+  ) => Stream.Stream<OutputStream.Emitted<A>, InvalidValue | ReadError>
   /** Forks a branch at a checkpoint. The same `forkId` again is the same fork. */
   readonly fork: (options: {
     readonly from: Checkpoint

@@ -12,6 +12,7 @@
 import { Duration, type Effect, Schema } from "effect"
 import * as Codec from "./internal/Codec.js"
 import { definitionName } from "./internal/DefinitionName.js"
+import type { Emits } from "./internal/StepScope.js"
 import { command, type WorkflowScope } from "./internal/WorkflowScope.js"
 import type { HandlerOf, Performs } from "./SideEffect.js"
 import type * as SideEffect from "./SideEffect.js"
@@ -107,7 +108,7 @@ export const make = <
   body: (
     input: I
   ) => Effect.Effect<NoInfer<A>, NoInfer<E>, R> &
-    Undeclared<Exclude<R, Performs<NameOf<Es[number]>> | IdentifierOf<Ts[number]>>>
+    Undeclared<Exclude<R, Emits | Performs<NameOf<Es[number]>> | IdentifierOf<Ts[number]>>>
 ): Node<N, I, A, E, NameOf<Es[number]>, IdentifierOf<Ts[number]>> => {
   definitionName("node", name)
   // Schemas that are left out are the defaults that the type parameters name.

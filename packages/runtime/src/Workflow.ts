@@ -13,6 +13,7 @@ import type { BranchId, RunId } from "@fermata/contract"
 import { type Context, Effect, Schema, type Scope } from "effect"
 import * as Codec from "./internal/Codec.js"
 import { definitionName } from "./internal/DefinitionName.js"
+import type { Emits } from "./internal/StepScope.js"
 import { WorkflowScope } from "./internal/WorkflowScope.js"
 import type { HandlerOf, Performs } from "./SideEffect.js"
 
@@ -87,8 +88,8 @@ export const make = <
   body: (
     input: I
   ) => Effect.Effect<NoInfer<A>, NoInfer<E>, R> &
-    Undeclared<Exclude<R, WorkflowScope | Scope.Scope | HandlerOf<string> | IdentifierOf<Ts[number]>>>
-): Workflow<N, I, A, E, Exclude<R, WorkflowScope | Scope.Scope>> => {
+    Undeclared<Exclude<R, Emits | WorkflowScope | Scope.Scope | HandlerOf<string> | IdentifierOf<Ts[number]>>>
+): Workflow<N, I, A, E, Exclude<R, Emits | WorkflowScope | Scope.Scope>> => {
   definitionName("workflow", name)
   definitionName("workflow version", options.version)
   // Schemas that are left out are the defaults that the type parameters name.
@@ -104,7 +105,7 @@ export const make = <
     error,
     codecs: { input: Codec.make(input), success: Codec.make(success), error: Codec.make(error) },
     services: (options.services ?? []) as unknown as ReadonlyArray<Context.Tag<never, unknown>>,
-    body: body as unknown as Workflow<N, I, A, E, Exclude<R, WorkflowScope | Scope.Scope>>["body"]
+    body: body as unknown as Workflow<N, I, A, E, Exclude<R, Emits | WorkflowScope | Scope.Scope>>["body"]
   }
 }
 

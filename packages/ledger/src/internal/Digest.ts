@@ -7,7 +7,7 @@
  * different rows have the same text.
  */
 import { hash } from "node:crypto"
-import type { InboxRow, RunRow } from "../Ledger.js"
+import type { Chunk, InboxRow, RunRow } from "../Ledger.js"
 
 const sha256 = (text: string): string => hash("sha256", text, "base64url")
 
@@ -36,6 +36,12 @@ export const runDigest = (run: Omit<RunRow, "digest">): string =>
 export const inboxDigest = (row: InboxRow & { readonly delivery: string | null }): string =>
   sha256(
     `${row.branch}\n${row.pos}\n${row.kind}\n${row.at}\n${row.delivery ?? ""}\n${row.key.length}\n${row.key}\n${row.payload}`
+  )
+
+/** Digest of a chunk: of all its columns. */
+export const chunkDigest = (chunk: Chunk & { readonly branch: string }): string =>
+  sha256(
+    `${chunk.branch}\n${chunk.stream}\n${chunk.pos}\n${chunk.execution}\n${chunk.n}\n${chunk.at}\n${chunk.step.length}\n${chunk.step}\n${chunk.payload}`
   )
 
 /** JSON text with object keys in code unit order and no white space: equal values have equal texts. */

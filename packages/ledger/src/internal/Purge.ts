@@ -39,6 +39,7 @@ export const makePurge = (db: Database): Pick<Ledger, "purge"> => ({
           yield* sql`INSERT INTO fermata_erasing (branch_id) VALUES (${rootBranch(run)}) ON CONFLICT DO NOTHING`
           const erasing = sql`SELECT branch_id FROM fermata_erasing`
           yield* sql`DELETE FROM fermata_interrupts WHERE branch_id IN (${erasing})`
+          yield* sql`DELETE FROM fermata_chunks WHERE branch_id IN (${erasing})`
           yield* sql`DELETE FROM fermata_inbox WHERE branch_id IN (${erasing})`
           yield* sql`DELETE FROM fermata_journal WHERE branch_id IN (${erasing})`
           yield* sql`DELETE FROM fermata_runs WHERE run_id = ${run}`

@@ -8,6 +8,7 @@ import { Effect } from "effect"
 import type { Ledger, RunRow } from "../Ledger.js"
 import { CorruptJournal } from "../LedgerError.js"
 import { auditBranch } from "./BranchAudit.js"
+import { auditChunks } from "./Chunks.js"
 import { verifyRun } from "./BranchRows.js"
 import type { Database } from "./Database.js"
 import { branchOfRow, type RawBranch, type RawRun, runOfRow } from "./Rows.js"
@@ -65,6 +66,7 @@ const auditRun = (db: Database, run: RunRow) =>
         branches += 1
         entries += audited.entries
         problems.push(...audited.problems)
+        problems.push(...(yield* db.query("verify: read chunks", auditChunks(db, raw.branch_id))))
       }
       if (page.length < pageSize) break
     }
@@ -87,7 +89,7 @@ const orphans = (db: Database): Effect.Effect<ReadonlyArray<CorruptJournal>, Sql
   Effect.gen(function* () {
     const { sql } = db
     const problems: Array<CorruptJournal> = []
-    for (const table of ["journal", "inbox", "interrupts"] as const) {
+    for (const table of ["journal", "inbox", "interrupts", "chunks"] as const) {
       const rows = yield* sql<{ readonly branch_id: string }>`
         SELECT DISTINCT branch_id FROM ${sql(`fermata_${table}`)} o
         WHERE NOT EXISTS (SELECT 1 FROM fermata_branches b WHERE b.branch_id = o.branch_id) LIMIT ${pageSize}`

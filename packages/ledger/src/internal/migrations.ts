@@ -119,13 +119,31 @@ const foundation = (dialect: "sqlite" | "pg"): ReadonlyArray<string> => {
   ]
 }
 
+const chunks = (dialect: "sqlite" | "pg"): ReadonlyArray<string> => {
+  const { int, table } = dialectOf(dialect)
+  return [
+    table(
+      "fermata_chunks",
+      `branch_id TEXT NOT NULL, stream TEXT NOT NULL, pos ${int} NOT NULL, step TEXT NOT NULL, execution ${int} NOT NULL,
+       n ${int} NOT NULL, payload TEXT NOT NULL, at ${int} NOT NULL, digest TEXT NOT NULL,
+       PRIMARY KEY (branch_id, stream, pos), UNIQUE (branch_id, step, execution, n)`
+    ),
+    ...appendOnly(dialect, "fermata_chunks", "OLD.branch_id")
+  ]
+}
+
+/** Runs the statements that a migration has in the database's dialect. */
+const statements = (of: (dialect: "sqlite" | "pg") => ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient
+    const found = sql.onDialectOrElse({ pg: () => of("pg"), orElse: () => of("sqlite") })
+    for (const statement of found) yield* sql.unsafe(statement)
+  })
+
 /** By `<number>_<name>`; numbers rise. */
 export const migrations: Record<string, Effect.Effect<void, unknown, SqlClient>> = {
-  "1_foundation": Effect.gen(function* () {
-    const sql = yield* SqlClient
-    const statements = sql.onDialectOrElse({ pg: () => foundation("pg"), orElse: () => foundation("sqlite") })
-    for (const statement of statements) yield* sql.unsafe(statement)
-  })
+  "1_foundation": statements(foundation),
+  "2_chunks": statements(chunks)
 }
 
 /** The newest migration that this code knows; a database beyond it is left alone. */

@@ -1,5 +1,6 @@
 /** What the ledger owes those outside a worker, as one suite that every database passes. */
 import { describe } from "@effect/vitest"
+import { chunkSuite } from "./chunks.js"
 import { deliverySuite } from "./deliveries.js"
 import { forkSuite } from "./forks.js"
 import { lifecycleSuite } from "./lifecycles.js"
@@ -15,6 +16,7 @@ export const outsideSuite = (place: Place): void => {
     describe("settlements and cancellations", () => settlementSuite(place))
     describe("purges", () => purgeSuite(place))
     describe("lifecycles", () => lifecycleSuite(place))
+    describe("chunks", () => chunkSuite(place))
     describe("verification", () => verificationSuite(place))
   })
 }

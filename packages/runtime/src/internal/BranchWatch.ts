@@ -17,7 +17,13 @@ export const mayHaveEnded =
 export const mayHaveChanged =
   (branch: BranchId) =>
   (announcement: Announcement): boolean =>
-    !("branch" in announcement) || announcement.branch === branch
+    announcement._tag !== "Emitted" && (!("branch" in announcement) || announcement.branch === branch)
+
+/** Announcements after which a branch may have said more, or have ended. */
+export const mayHaveEmitted =
+  (branch: BranchId) =>
+  (announcement: Announcement): boolean =>
+    mayHaveEnded(branch)(announcement) || (announcement._tag === "Emitted" && announcement.branch === branch)
 
 /** Looks at once, and again after every announcement that `concerns` it and every `poll`, until `look` finds something. */
 export const untilFound = <A, E>(

@@ -62,6 +62,11 @@ export class BranchWriter {
     return journal === undefined ? undefined : { seq: journal.head, digest: journal.headDigest }
   }
 
+  /** The epoch under which it writes. */
+  get epoch(): number | undefined {
+    return this.journal?.epoch
+  }
+
   /** True if nothing can be written any more. */
   get lost(): boolean {
     return this.journal?.lost === true

@@ -12,6 +12,7 @@ import { branchOf, checkedId, runNamed } from "./BranchAddress.js"
 import { mayHaveChanged, mayHaveEnded, untilFound } from "./BranchWatch.js"
 import type * as Codec from "./Codec.js"
 import { describe, describeRows, pendingOf } from "./Describe.js"
+import { listen } from "./Listen.js"
 import { outcomeOf } from "./Ending.js"
 
 const checkRun = checkedId("run id", RunId)
@@ -125,6 +126,8 @@ export const make = (ledger: Ledger, options: { readonly poll?: Duration.Duratio
       })
       return { _tag: "Forked" as const, ...receipt }
     }),
+
+    listen: (stream, of, options) => listen(ledger, poll, stream, of, options),
 
     fork: Effect.fn("Client.fork")(function* ({ forkId, from }) {
       const parent = yield* checkBranch(from.branch)

@@ -34,6 +34,7 @@ import {
   undeclaredEffect
 } from "./Problems.js"
 import { type Step, stopped } from "./Step.js"
+import { StepOutput } from "./StepOutput.js"
 import type { StepScope } from "./StepScope.js"
 import { type Entered, limited } from "./TimeLimit.js"
 import { fireTransactional } from "./TransactionalEffect.js"
@@ -48,8 +49,16 @@ export class EffectFiring implements StepScope, FiringAgain {
   /** Resolves what earlier firings of the step left in doubt. */
   readonly recovery: EffectRecovery
 
+  /** What the body says; `undefined` if it said nothing. */
+  output: StepOutput | undefined
+
   constructor(private readonly step: Step) {
     this.recovery = new EffectRecovery(step, this)
+  }
+
+  readonly emit: StepScope["emit"] = (stream, value, how) => {
+    this.output ??= new StepOutput(this.step)
+    return this.output.emit(stream, value, how)
   }
 
   /** Performs a declared effect at the next position of the body, or at the one that `key` names. */

@@ -11,7 +11,7 @@ export const stopped = new Error("the step was stopped by its branch")
 
 /** What bodies and handlers need of the worker. */
 export interface StepHost {
-  readonly ledger: Pick<Ledger, "fate" | "unsafeNow"> & Partial<Pick<Ledger, "sql">>
+  readonly ledger: Pick<Ledger, "fate" | "unsafeNow"> & Partial<Pick<Ledger, "emit" | "sql">>
   /** The worker's registered name. */
   readonly worker: string
   /** The worker's runtime: bodies and handlers run on it, with its services. */
@@ -25,7 +25,7 @@ export interface EffectBranch {
   readonly branch: BranchId
   readonly host: StepHost
   readonly recovery: Recovery
-  readonly writer: Pick<BranchWriter, "fitting" | "mark" | "transact" | "whenDurable">
+  readonly writer: Pick<BranchWriter, "epoch" | "fitting" | "head" | "mark" | "transact" | "whenDurable">
 }
 
 /** A step, as the firing of its effects sees it. */

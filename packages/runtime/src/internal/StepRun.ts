@@ -158,7 +158,13 @@ export class StepRun implements Step {
       })
     )(body)
     this.fiber = fiber
-    fiber.addObserver((exit) => this.branch.post(() => this.ended(exit)))
+    fiber.addObserver((exit) => this.branch.post(() => this.bodyEnded(exit, firing)))
+  }
+
+  /** Whoever sees the outcome has been able to hear all that led to it. */
+  private bodyEnded(exit: Exit.Exit<unknown, unknown>, { output }: EffectFiring): void {
+    if (output === undefined || this.isStopped) return this.ended(exit)
+    output.whenStored(() => this.branch.post(() => this.ended(exit)))
   }
 
   private ended(exit: Exit.Exit<unknown, unknown>): void {

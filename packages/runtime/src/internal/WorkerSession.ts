@@ -266,6 +266,7 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
           unheard = true
           return wake()
         case "Changed":
+        case "Emitted":
           return
       }
     }
