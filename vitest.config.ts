@@ -22,6 +22,23 @@ export default defineConfig({
         test: {
           name: "packages",
           include: ["packages/*/test/**/*.test.ts", "examples/*/test/**/*.test.ts", "bench/test/**/*.test.ts"],
+          exclude: [
+            "**/node_modules/**",
+            "**/dist/**",
+            "packages/adapters/test/langgraph-checkpoint/validation.*.test.ts"
+          ],
+          sequence: { groupOrder: 0 }
+        }
+      },
+      {
+        // LangChain's own suite for checkpointers, which finds `describe` and `it` as globals. It is a package that
+        // imports vitest, so it is run through vitest's module loader as our tests are.
+        extends: true,
+        test: {
+          name: "langgraph-validation",
+          include: ["packages/adapters/test/langgraph-checkpoint/validation.*.test.ts"],
+          globals: true,
+          server: { deps: { inline: [/checkpoint-validation/] } },
           sequence: { groupOrder: 0 }
         }
       },

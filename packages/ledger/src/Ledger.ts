@@ -17,6 +17,7 @@ import type {
 } from "@fermata/contract"
 import { Context, type Effect, type Scope } from "effect"
 import type { SqlClient } from "@effect/sql/SqlClient"
+import type { CheckpointStore } from "./CheckpointStore.js"
 import type {
   AlreadyConsumed,
   AlreadySettled,
@@ -477,6 +478,9 @@ export interface Ledger {
   readonly unstick: (
     which: { readonly branch: BranchId } | { readonly definitions: ReadonlyArray<string> }
   ) => Effect.Effect<number, LedgerError>
+
+  /** Threads of LangGraph.js on the same database. */
+  readonly checkpoints: CheckpointStore
 
   // wake-ups
   /** Calls back for every announcement from now on; returns how to stop. The callback must not throw and must not block. */

@@ -5,6 +5,7 @@ import { SqlError } from "@effect/sql/SqlError"
 import { type Clock, Effect, Layer, type Scope } from "effect"
 import { randomUUID } from "node:crypto"
 import { AppendBuffer } from "./internal/AppendBuffer.js"
+import { makeCheckpoints } from "./internal/Checkpoints.js"
 import { makeChunks } from "./internal/Chunks.js"
 import { makeClaims } from "./internal/Claims.js"
 import type { Commit } from "./internal/Commit.js"
@@ -97,6 +98,7 @@ const make = (options: LedgerOptions): Effect.Effect<Ledger, LedgerError, SqlCli
       ...makeSettlements(db),
       ...makeForks(db),
       ...makeChunks(db),
+      checkpoints: makeCheckpoints(db),
       ...makeVerify(db),
       ...makePurge(db),
       ...claiming,

@@ -44,6 +44,13 @@ export const chunkDigest = (chunk: Chunk & { readonly branch: string }): string 
     `${chunk.branch}\n${chunk.stream}\n${chunk.pos}\n${chunk.execution}\n${chunk.n}\n${chunk.at}\n${chunk.step.length}\n${chunk.step}\n${chunk.payload}`
   )
 
+/** Digest of a row of columns of any content: each is prefixed by its length. */
+export const rowDigest = (...columns: ReadonlyArray<string | number | null>): string =>
+  sha256(columns.map((column) => (column === null ? "-" : `${String(column).length}:${column}`)).join("\n"))
+
+/** Digest of a stored value: its name. */
+export const valueDigest = (text: string): string => sha256(text)
+
 /** JSON text with object keys in code unit order and no white space: equal values have equal texts. */
 export const canonicalJson = (json: string): string => canonical(JSON.parse(json))
 

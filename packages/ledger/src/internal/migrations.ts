@@ -132,6 +132,63 @@ const chunks = (dialect: "sqlite" | "pg"): ReadonlyArray<string> => {
   ]
 }
 
+/** Threads of LangGraph.js: their checkpoints and pending writes, and what the gate in front of them decides on. */
+const threads = (dialect: "sqlite" | "pg"): ReadonlyArray<string> => {
+  const { int, table } = dialectOf(dialect)
+  return [
+    // Every transaction on a thread locks its row. It stays when the thread is deleted: its epoch refuses late runners.
+    table(
+      "fermata_threads",
+      `thread_id TEXT NOT NULL PRIMARY KEY, epoch ${int} NOT NULL, runner TEXT, lease_until ${int} NOT NULL`
+    ),
+    table(
+      "fermata_thread_checkpoints",
+      `thread_id TEXT NOT NULL, ns TEXT NOT NULL, checkpoint_id TEXT NOT NULL, parent_id TEXT, body TEXT NOT NULL,
+       channels TEXT NOT NULL, metadata TEXT NOT NULL, at ${int} NOT NULL, digest TEXT NOT NULL,
+       PRIMARY KEY (thread_id, ns, checkpoint_id)`
+    ),
+    // The compare-and-set on a branch's head looks for the children of a checkpoint.
+    `CREATE INDEX fermata_thread_children ON fermata_thread_checkpoints (thread_id, ns, parent_id)`,
+    table(
+      "fermata_thread_values",
+      `thread_id TEXT NOT NULL, value_digest TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (thread_id, value_digest)`
+    ),
+    // No reference to the checkpoint: a task may have written before its checkpoint is stored.
+    table(
+      "fermata_thread_writes",
+      `thread_id TEXT NOT NULL, ns TEXT NOT NULL, checkpoint_id TEXT NOT NULL, task_id TEXT NOT NULL, idx ${int} NOT NULL,
+       channel TEXT NOT NULL, path TEXT NOT NULL, value TEXT NOT NULL, digest TEXT NOT NULL,
+       PRIMARY KEY (thread_id, ns, checkpoint_id, task_id, idx)`
+    ),
+    table(
+      "fermata_thread_interrupts",
+      `thread_id TEXT NOT NULL, ns TEXT NOT NULL, interrupt_id TEXT NOT NULL, checkpoint_id TEXT NOT NULL,
+       task_id TEXT NOT NULL, ordinal ${int} NOT NULL, question TEXT NOT NULL, at ${int} NOT NULL, digest TEXT NOT NULL,
+       PRIMARY KEY (thread_id, ns, interrupt_id)`
+    ),
+    `CREATE INDEX fermata_thread_asked ON fermata_thread_interrupts (thread_id, ns, checkpoint_id)`,
+    // CO: the unique keys are the gate's second guard.
+    table(
+      "fermata_thread_answers",
+      `thread_id TEXT NOT NULL, interrupt_id TEXT NOT NULL, delivery TEXT NOT NULL, value TEXT NOT NULL,
+       value_digest TEXT NOT NULL, at ${int} NOT NULL, digest TEXT NOT NULL,
+       PRIMARY KEY (thread_id, interrupt_id), UNIQUE (thread_id, delivery)`
+    ),
+    table(
+      "fermata_thread_forks",
+      `thread_id TEXT NOT NULL, fork_id TEXT NOT NULL, request_digest TEXT NOT NULL, checkpoint_id TEXT NOT NULL,
+       at ${int} NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (thread_id, fork_id)`
+    ),
+    table(
+      "fermata_thread_effects",
+      `thread_id TEXT NOT NULL, task TEXT NOT NULL, position TEXT NOT NULL, try ${int} NOT NULL, effect_key TEXT NOT NULL,
+       name TEXT NOT NULL, delivery TEXT NOT NULL, input TEXT NOT NULL, input_digest TEXT NOT NULL, attempt ${int} NOT NULL,
+       answered ${int} NOT NULL, state TEXT NOT NULL, outcome TEXT NOT NULL, runner TEXT NOT NULL, over_at ${int},
+       at ${int} NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (thread_id, task, position, try)`
+    )
+  ]
+}
+
 /** Runs the statements that a migration has in the database's dialect. */
 const statements = (of: (dialect: "sqlite" | "pg") => ReadonlyArray<string>) =>
   Effect.gen(function* () {
@@ -143,7 +200,8 @@ const statements = (of: (dialect: "sqlite" | "pg") => ReadonlyArray<string>) =>
 /** By `<number>_<name>`; numbers rise. */
 export const migrations: Record<string, Effect.Effect<void, unknown, SqlClient>> = {
   "1_foundation": statements(foundation),
-  "2_chunks": statements(chunks)
+  "2_chunks": statements(chunks),
+  "3_threads": statements(threads)
 }
 
 /** The newest migration that this code knows; a database beyond it is left alone. */
