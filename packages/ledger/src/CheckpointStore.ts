@@ -59,6 +59,8 @@ export interface PutCheckpoint {
   readonly changed: Readonly<Record<string, ChannelRef>>
   /** Channels that did not, with the version that the parent must have: its value is meant. */
   readonly carried: Readonly<Record<string, ChannelVersion>>
+  /** Whether each carried value must be found; otherwise one that the parent does not have is left out. */
+  readonly strict: boolean
   /** Texts by their digest. */
   readonly values: ReadonlyMap<string, string>
   /**

@@ -25,7 +25,7 @@ import {
 import { Cause, Effect, Exit, Layer, ManagedRuntime, type Redacted } from "effect"
 import { randomBytes } from "node:crypto"
 import { Addressed } from "./internal/Addressed.js"
-import { nextVersion } from "./internal/ChannelVersion.js"
+import { isOwnVersion, nextVersion } from "./internal/ChannelVersion.js"
 import { matches } from "./internal/MetadataFilter.js"
 import * as SavedValue from "./internal/SavedValue.js"
 import { addressOf, markOf, storable, threadOf } from "./internal/SaverConfig.js"
@@ -36,6 +36,9 @@ import { CheckpointFormat, ConfigInvalid } from "./SaverError.js"
 
 /** The newest format of checkpoints that this code stores and reads. */
 const newestFormat = 4
+
+/** For a value whose channel has no version: it is stored each time. */
+const unversioned = ""
 
 /** Checkpoints read at once by `list`. */
 const pageSize = 50
@@ -63,6 +66,8 @@ export class FermataSaver extends BaseCheckpointSaver<string> {
     private readonly owns: boolean
   ) {
     super(StrictSerde.serde)
+    // LangGraph before 1.5 calls it without its object.
+    this.getNextVersion = this.getNextVersion.bind(this)
   }
 
   /** A checkpointer in a SQLite file, which is created if there is none. Options and failures as of `Plane.sqlite`. */
@@ -168,15 +173,18 @@ export class FermataSaver extends BaseCheckpointSaver<string> {
     const values = new Map<string, string>()
     const changed: Record<string, ChannelRef> = {}
     const carried: Record<string, string | number> = {}
-    for (const [channel, version] of Object.entries(checkpoint.channel_versions)) {
-      if (!Object.hasOwn(checkpoint.channel_values, channel)) continue
-      if (Object.hasOwn(newVersions, channel)) {
+    // A copy says that nothing changed, and means since the checkpoint that it copies, which is not its parent.
+    const copies = metadata.source === "fork"
+    for (const [channel, value] of Object.entries<unknown>(checkpoint.channel_values)) {
+      const version = checkpoint.channel_versions[channel]
+      if (version !== undefined && !Object.hasOwn(newVersions, channel) && !copies) carried[channel] = version
+      else {
         const where = `channel ${JSON.stringify(channel)} of thread ${JSON.stringify(thread)}`
-        changed[channel] = [version, SavedValue.store(checkpoint.channel_values[channel], where, values)]
-      } else carried[channel] = version
+        changed[channel] = [version ?? unversioned, SavedValue.store(value, where, values)]
+      }
     }
     const { channel_values: _, ...body } = checkpoint
-    const branch = metadata.source === "fork" || this.addressed.isBranch(config, thread, ns, address.id)
+    const branch = copies || this.addressed.isBranch(config, thread, ns, address.id)
     await this.queue(thread).add({
       _tag: "Put",
       ns,
@@ -187,6 +195,7 @@ export class FermataSaver extends BaseCheckpointSaver<string> {
       changed,
       carried,
       values,
+      strict: Object.values(carried).every(isOwnVersion),
       as: branch ? "branch" : "next",
       hold: markOf(config)?.hold
     })

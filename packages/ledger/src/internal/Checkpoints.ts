@@ -218,7 +218,9 @@ const put = (
 ): Effect.Effect<CheckpointConflict | undefined, SqlError | CorruptCheckpoint> =>
   Effect.gen(function* () {
     const { sql } = db
-    const { id, ns, parent } = operation
+    const { id, ns } = operation
+    // A run that saves at its end only names the checkpoint that it stores again as that one's own parent.
+    const parent = operation.parent === id ? yield* parentOf(db, thread, ns, id) : operation.parent
     if (operation.as === "next") {
       // The head's compare-and-set: who goes on from a checkpoint that has gone on already lost a race.
       const [child] = yield* sql<{ readonly checkpoint_id: string }>`
@@ -275,8 +277,20 @@ const carriedChannels = (
         if (ref !== undefined && ref[0] === version && !Object.hasOwn(carried, channel)) carried[channel] = ref
       }
     }
+    const missing = operation.strict ? wanted.find(([channel]) => !Object.hasOwn(carried, channel)) : undefined
+    if (missing !== undefined) {
+      const detail = `the value of channel ${missing[0]}, version ${missing[1]}, is not with its parent ${operation.parent}`
+      return yield* damaged("checkpoints", thread, operation.id, detail)
+    }
     return carried
   })
+
+const parentOf = (db: Database, thread: string, ns: string, id: string) =>
+  Effect.map(
+    db.sql<{ readonly parent_id: string | null }>`SELECT parent_id FROM fermata_thread_checkpoints
+      WHERE thread_id = ${thread} AND ns = ${ns} AND checkpoint_id = ${id}`,
+    ([row]) => row?.parent_id ?? null
+  )
 
 const write = (
   db: Database,

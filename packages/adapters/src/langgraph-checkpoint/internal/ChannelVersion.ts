@@ -11,3 +11,6 @@ export const nextVersion = (current: string | number | undefined, seed: string):
   const next = Number.isFinite(counted) ? Math.floor(counted) + 1 : 1
   return `v${String(next).padStart(12, "0")}.${seed}${randomBytes(4).toString("hex")}`
 }
+
+/** True of a version that {@link nextVersion} made. */
+export const isOwnVersion = (version: string | number): boolean => typeof version === "string" && form.test(version)
