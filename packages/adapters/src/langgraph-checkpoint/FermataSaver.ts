@@ -55,7 +55,7 @@ const keptQueues = 256
  * const checkpointer = FermataSaver.sqlite({ filename: "app.db" })
  * const graph = builder.compile({ checkpointer })
  */
-export class FermataSaver extends BaseCheckpointSaver<string> {
+export class FermataSaver extends BaseCheckpointSaver {
   private readonly queues = new Map<string, ThreadQueue>()
   private readonly addressed = new Addressed()
   // FD: versions of two branches never meet, whichever process made them.
@@ -95,7 +95,7 @@ export class FermataSaver extends BaseCheckpointSaver<string> {
 
   /** Stores what is under way, then closes the database if the checkpointer opened it. It is of no use afterwards. */
   async close(): Promise<void> {
-    for (const queue of [...this.queues.values()]) await queue.idle()
+    for (const queue of this.queues.values()) await queue.idle()
     if (this.owns) await this.runtime.dispose()
   }
 
@@ -106,8 +106,9 @@ export class FermataSaver extends BaseCheckpointSaver<string> {
     throw Cause.squash(exit.cause)
   }
 
-  override getNextVersion(current: string | undefined): string {
-    return nextVersion(current, this.versionSeed)
+  override getNextVersion(current: number | undefined): number {
+    // LangGraph takes texts as versions, too, but where it names the type of a saver it says number.
+    return nextVersion(current, this.versionSeed) as unknown as number
   }
 
   async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
