@@ -129,6 +129,50 @@ export interface History {
   readonly entries: ReadonlyArray<Entry>
 }
 
+/** A worker that registered, as its row says. */
+export interface WorkerFacts {
+  readonly worker: string
+  /** `alive`: it renews its lease. `expired`, `dead`: others took its branches. `left`: it let go of them itself. */
+  readonly state: "alive" | "dead" | "expired" | "left"
+  /** 0 where it could not tell. */
+  readonly pid: number
+  /** Ledger milliseconds; an `alive` worker whose lease is past is silent, and its branches are free to be taken. */
+  readonly leaseUntil: number
+  /** Branches that it owns. */
+  readonly branches: number
+  /** `workflow@version`; `null` if it registered by a version of this code that did not say. */
+  readonly definitions: ReadonlyArray<string> | null
+}
+
+/** Branches of one definition that are due and that no worker has. */
+export interface QueueFacts {
+  /** `workflow@version`. */
+  readonly definition: string
+  readonly depth: number
+  /** When the oldest of them became due (ledger milliseconds). */
+  readonly since: number
+}
+
+/** What can be said of a database's health. Gathering it reads the table of branches once. */
+export interface HealthFacts {
+  readonly dialect: "sqlite" | "pg"
+  readonly database: string
+  /** The number of the newest migration that the database has had, and that this code knows. */
+  readonly schema: { readonly stored: number; readonly known: number }
+  /** Ledger time (milliseconds). */
+  readonly now: number
+  /** How far this process's clock is ahead of the database's (milliseconds); 0 on SQLite, which has none. */
+  readonly skew: number
+  readonly branches: { readonly [S in BranchStatus]: number }
+  readonly queues: ReadonlyArray<QueueFacts>
+  /** Alive ones, and those of the last week that are not. */
+  readonly workers: ReadonlyArray<WorkerFacts>
+  /** The first 100. */
+  readonly stuck: ReadonlyArray<BranchInfo>
+  /** Branches whose owner is no living worker, the first 100: the next worker of the database frees them. */
+  readonly orphaned: ReadonlyArray<BranchInfo>
+}
+
 /** A branch that a worker took, with what it needs to go on. */
 export interface Claim {
   readonly run: RunRow
@@ -443,6 +487,8 @@ export interface Ledger {
     readonly place: WorkerPlace | undefined
     /** Whether another worker's process is seen to run. */
     readonly look: (place: WorkerPlace) => "running" | "gone" | "cannot tell"
+    /** The definitions (`workflow@version`) that it serves, for `health` to tell. */
+    readonly definitions?: ReadonlyArray<string>
   }) => Effect.Effect<WorkerLease, LedgerError, Scope.Scope>
   /** Takes branches that want a worker, oldest first; definitions are `workflow@version`. */
   readonly claim: (options: {
@@ -487,6 +533,8 @@ export interface Ledger {
   readonly subscribe: (callback: (announcement: Announcement) => void) => () => void
 
   // maintenance
+  /** How the database and its workers stand. */
+  readonly health: Effect.Effect<HealthFacts, LedgerError>
   /** Walks everything; recomputes chains and derived columns. */
   readonly verify: Effect.Effect<
     {

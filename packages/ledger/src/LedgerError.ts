@@ -8,6 +8,7 @@ export class LedgerUnusable extends Schema.TaggedError<LedgerUnusable>("fermata/
     "cannot be opened",
     "read-only",
     "newer version",
+    "older version",
     "migration failed",
     "closed"
   ),

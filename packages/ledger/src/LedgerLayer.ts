@@ -11,11 +11,12 @@ import { makeClaims } from "./internal/Claims.js"
 import type { Commit } from "./internal/Commit.js"
 import { type Database, makeDatabase } from "./internal/Database.js"
 import { makeForks } from "./internal/Forks.js"
+import { makeHealth } from "./internal/Health.js"
 import { Hub } from "./internal/Hub.js"
 import { makeInbox } from "./internal/Inbox.js"
 import { JournalWriter } from "./internal/JournalWriter.js"
 import { makeLeases } from "./internal/Leases.js"
-import { migrate } from "./internal/Migrate.js"
+import { migrate, requireNewest } from "./internal/Migrate.js"
 import { makePgCommit } from "./internal/PgCommit.js"
 import { makePurge } from "./internal/Purge.js"
 import { makeRuns } from "./internal/Runs.js"
@@ -38,6 +39,11 @@ export interface LedgerOptions {
    * more speed. PostgreSQL has its own setting, `synchronous_commit`.
    */
   readonly synchronous?: "full" | "normal"
+  /**
+   * True (default) creates or updates the tables. False fails with `LedgerUnusable` (`"older version"`) instead: for
+   * those who only look, or who update a database by a command of its own.
+   */
+  readonly migrate?: boolean
   /** How long an operation is tried again while the database is busy or away, in milliseconds. Default: 10 seconds. */
   readonly patience?: number
   /**
@@ -73,7 +79,7 @@ const make = (options: LedgerOptions): Effect.Effect<Ledger, LedgerError, SqlCli
       ...time
     })
     const shared = dialect === "pg" || (yield* openSqlite(db, options.synchronous ?? "full"))
-    yield* migrate(db)
+    yield* (options.migrate ?? true) ? migrate(db) : requireNewest(db)
     yield* db.syncTime
 
     const leases = makeLeases(db, shared)
@@ -101,6 +107,7 @@ const make = (options: LedgerOptions): Effect.Effect<Ledger, LedgerError, SqlCli
       checkpoints: makeCheckpoints(db),
       ...makeVerify(db),
       ...makePurge(db),
+      ...makeHealth(db),
       ...claiming,
       register: leases.register,
       fate: leases.fate,

@@ -29,6 +29,8 @@ export const sqlite = (options: {
   readonly synchronous?: "full" | "normal"
   /** The longest payload of an entry, in UTF-16 code units of its JSON text; 4 MiB by default. */
   readonly maxPayload?: number
+  /** False refuses a database of an older version instead of updating it (`LedgerUnusable`, "older version"). */
+  readonly migrate?: boolean
 }): Layer.Layer<Plane, LedgerUnusable | LedgerUnavailable> => Layer.provideMerge(Client.layer, layerSqlite(options))
 
 /**
@@ -43,4 +45,6 @@ export const postgres = (options: {
   readonly maxConnections?: number
   /** As for {@link sqlite}. */
   readonly maxPayload?: number
+  /** As for {@link sqlite}. */
+  readonly migrate?: boolean
 }): Layer.Layer<Plane, LedgerUnusable | LedgerUnavailable> => Layer.provideMerge(Client.layer, layerPostgres(options))

@@ -1,6 +1,8 @@
 /** Durable workflows as plain Effect programs. Each module is read as a namespace: `Workflow.make`, `Client.Client`. */
 export * as Client from "./Client.js"
 export * as Delivery from "./Delivery.js"
+export * as Health from "./Health.js"
+export * as HistoryFile from "./HistoryFile.js"
 export * as Interrupt from "./Interrupt.js"
 export * as Node from "./Node.js"
 export * as OutputStream from "./OutputStream.js"

@@ -21,14 +21,16 @@ import {
   type RunNotFound,
   type RunPurged
 } from "@fermata/ledger"
-import { Duration, Effect, Layer, type Runtime, Schema } from "effect"
+import { Duration, Effect, Layer } from "effect"
 import * as Client from "./Client.js"
 import * as Worker from "./Worker.js"
-import { checkEveryPrefix } from "./internal/Replay.js"
+import { check, type ReplayDiverged } from "./internal/ReplayCheck.js"
 import type { HandlerOf } from "./SideEffect.js"
 import type * as Workflow from "./Workflow.js"
 
+export * as Replay from "./internal/ReplayCheck.js"
 export * as CrashPoint from "./internal/CrashPoint.js"
+export { ReplayDiverged } from "./internal/ReplayCheck.js"
 
 /**
  * A plane in memory, gone with its scope. Time is the `Clock` that the layer is built under: with a `TestClock`,
@@ -50,17 +52,6 @@ export const worker = <const Ws extends ReadonlyArray<{ readonly definition: str
     poll: Duration.days(365 * 100)
   })
 
-/** The code does not do what the history has. */
-export class ReplayDiverged extends Schema.TaggedError<ReplayDiverged>("fermata/ReplayDiverged")("ReplayDiverged", {
-  branch: Schema.String,
-  seq: Schema.Number,
-  detail: Schema.String
-}) {
-  override get message() {
-    return `The history of ${this.branch} does not replay (position ${this.seq}): ${this.detail}`
-  }
-}
-
 /**
  * Replays a branch's history from every prefix with this code, running no node: every prefix must lead to the commands
  * that the history shows, and the whole to its recorded end (RD). This finds `Date.now()`, `Math.random()` and whatever
@@ -76,13 +67,5 @@ export const replayCheck = <N extends string, I, A, E, R>(
 > =>
   Effect.gen(function* () {
     const ledger = yield* Ledger
-    const history = yield* ledger.history(branch)
-    const runtime = yield* Effect.runtime<Exclude<R, HandlerOf<string>>>()
-    // A replay uses the workflow's pure services only, which are in R without the handlers.
-    const found = yield* checkEveryPrefix(
-      workflow as unknown as Workflow.Any,
-      history,
-      runtime as unknown as Runtime.Runtime<never>
-    )
-    if (found !== undefined) yield* new ReplayDiverged({ branch, seq: found.seq, detail: found.message })
+    yield* check(workflow, yield* ledger.history(branch))
   })

@@ -168,9 +168,10 @@ export const makeLeases = (db: Database, shared: boolean): Leases => {
       Effect.zipRight(
         db.query(
           "register a worker",
-          sql`INSERT INTO fermata_workers (worker_id, boot_id, pid_ns, pid, start_time, lease_until, state)
+          sql`INSERT INTO fermata_workers (worker_id, boot_id, pid_ns, pid, start_time, lease_until, state, serves)
             VALUES (${worker}, ${place?.bootId ?? ""}, ${place?.pidNamespace ?? ""}, ${place?.pid ?? 0},
-              ${place?.startTime ?? ""}, ${until}, 'alive')
+              ${place?.startTime ?? ""}, ${until}, 'alive',
+              ${options.definitions === undefined ? null : JSON.stringify(options.definitions)})
             ON CONFLICT (worker_id) DO NOTHING`
         ),
         Effect.sync(() => own.set(worker, { place, look: options.look }))

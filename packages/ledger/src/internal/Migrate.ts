@@ -15,38 +15,56 @@ const lock = 0x0fe41a7a
 
 const run = Migrator.make({})({ loader: Migrator.fromRecord(migrations), table })
 
-/** Creates or updates the tables; refuses a database that is newer than this code. */
-export const migrate = (db: Database): Effect.Effect<void, LedgerError> => {
-  const { sql } = db
-
-  const exists =
-    db.dialect === "pg"
+/** The number of the newest migration that the database has had; 0 for an empty one. */
+export const storedVersion = ({ dialect, sql }: Database): Effect.Effect<number, SqlError> =>
+  Effect.gen(function* () {
+    const found = yield* dialect === "pg"
       ? sql`SELECT 1 WHERE to_regclass(${table}) IS NOT NULL`
       : sql`SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ${table}`
-
-  const version = Effect.gen(function* () {
-    if ((yield* exists).length === 0) return 0
+    if (found.length === 0) return 0
     const [row] = yield* sql<{ readonly version: number | null }>`SELECT MAX(migration_id) AS version
       FROM ${sql(table)}`
     return row?.version ?? 0
   })
 
-  const refuseNewer = (found: number) =>
-    found > newestMigration
-      ? Effect.fail(
-          new LedgerUnusable({
-            reason: "newer version",
-            database: db.name,
-            detail: `its tables are of version ${found}, this code knows ${newestMigration}`,
-            advice: "Use a newer version of this package; nothing was changed"
-          })
-        )
-      : Effect.void
+const refuseNewer = (db: Database, found: number): Effect.Effect<void, LedgerUnusable> =>
+  found > newestMigration
+    ? Effect.fail(
+        new LedgerUnusable({
+          reason: "newer version",
+          database: db.name,
+          detail: `its tables are of version ${found}, this code knows ${newestMigration}`,
+          advice: "Use a newer version of this package; nothing was changed"
+        })
+      )
+    : Effect.void
+
+/** Refuses a database whose tables are not of the version that this code writes; changes nothing. */
+export const requireNewest = (db: Database): Effect.Effect<void, LedgerError> =>
+  Effect.gen(function* () {
+    const found = yield* db.query("open the database", storedVersion(db))
+    yield* refuseNewer(db, found)
+    if (found === newestMigration) return
+    yield* new LedgerUnusable({
+      reason: "older version",
+      database: db.name,
+      detail:
+        found === 0
+          ? "it has no tables of this package"
+          : `its tables are of version ${found}, this code writes ${newestMigration}`,
+      advice: "Check the address, or update it by `fermata migrate`; nothing was changed"
+    })
+  })
+
+/** Creates or updates the tables; refuses a database that is newer than this code. */
+export const migrate = (db: Database): Effect.Effect<void, LedgerError> => {
+  const { sql } = db
+  const version = storedVersion(db)
 
   return Effect.gen(function* () {
     // The usual case takes no lock.
     const found = yield* db.query("open the database", version)
-    yield* refuseNewer(found)
+    yield* refuseNewer(db, found)
     if (found === newestMigration) return
     yield* db.transaction("prepare the tables", () =>
       Effect.gen(function* () {
@@ -57,7 +75,7 @@ export const migrate = (db: Database): Effect.Effect<void, LedgerError> => {
           yield* sql`CREATE TABLE IF NOT EXISTS ${sql(table)} (migration_id INTEGER PRIMARY KEY,
             created_at TIMESTAMPTZ NOT NULL DEFAULT now(), name TEXT NOT NULL)`
         }
-        yield* refuseNewer(yield* version)
+        yield* refuseNewer(db, yield* version)
         yield* Effect.provideService(run, SqlClient, sql)
       }).pipe(
         Effect.sandbox,

@@ -189,6 +189,9 @@ const threads = (dialect: "sqlite" | "pg"): ReadonlyArray<string> => {
   ]
 }
 
+/** Which definitions a worker serves, as a JSON array: `null` for workers that registered before this was kept. */
+const serves = (): ReadonlyArray<string> => [`ALTER TABLE fermata_workers ADD COLUMN serves TEXT`]
+
 /** Runs the statements that a migration has in the database's dialect. */
 const statements = (of: (dialect: "sqlite" | "pg") => ReadonlyArray<string>) =>
   Effect.gen(function* () {
@@ -201,7 +204,8 @@ const statements = (of: (dialect: "sqlite" | "pg") => ReadonlyArray<string>) =>
 export const migrations: Record<string, Effect.Effect<void, unknown, SqlClient>> = {
   "1_foundation": statements(foundation),
   "2_chunks": statements(chunks),
-  "3_threads": statements(threads)
+  "3_threads": statements(threads),
+  "4_serves": statements(serves)
 }
 
 /** The newest migration that this code knows; a database beyond it is left alone. */

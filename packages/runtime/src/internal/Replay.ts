@@ -100,6 +100,43 @@ export interface ReplayDifference {
 const same = (a: ReadonlyArray<string>, b: ReadonlyArray<string>): boolean =>
   a.length === b.length && a.every((each, index) => each === b[index])
 
+/** The history up to its end: what the code reacts to. */
+const bodyOf = (history: History, recovery: Recovery): ReadonlyArray<Entry> =>
+  recovery.ended === undefined ? history.entries : history.entries.slice(0, -1)
+
+/** Replays a whole history once; the first difference, if there is one. */
+export const checkWhole = (
+  workflow: Workflow.Any,
+  history: History,
+  runtime: Runtime.Runtime<never>
+): Effect.Effect<ReplayDifference | undefined> =>
+  Effect.gen(function* () {
+    const recovery = Recovery.of(history.branch.branch, history.entries)
+    const whole = yield* replay(workflow, history, bodyOf(history, recovery), runtime)
+    const [problem] = whole.problems
+    if (problem !== undefined) return { seq: "seq" in problem ? problem.seq : 0, message: problem.message }
+    if (recovery.ended === undefined) return undefined
+    if (whole.issued.length > 0) {
+      return {
+        seq: recovery.head,
+        message: `the code issues ${whole.issued.map(({ key, kind }) => `${kind} ${key}`).join(", ")}, which the history does not have`
+      }
+    }
+    if (whole.ending === undefined)
+      return { seq: recovery.ended.seq, message: "the history ended, the code still waits" }
+    // Stacks name files and lines, which a deployment moves.
+    if (
+      whole.ending.kind !== recovery.ended.kind ||
+      (whole.ending.kind !== "run.died" && whole.ending.payload !== recovery.ended.payload)
+    ) {
+      return {
+        seq: recovery.ended.seq,
+        message: `the history ended with ${recovery.ended.kind}, the code with ${whole.ending.kind}, or with another value`
+      }
+    }
+    return undefined
+  })
+
 /** Replays a history from every prefix; the first difference, if there is one. */
 export const checkEveryPrefix = (
   workflow: Workflow.Any,
@@ -107,31 +144,9 @@ export const checkEveryPrefix = (
   runtime: Runtime.Runtime<never>
 ): Effect.Effect<ReplayDifference | undefined> =>
   Effect.gen(function* () {
-    const recovery = Recovery.of(history.branch.branch, history.entries)
-    const body = recovery.ended === undefined ? history.entries : history.entries.slice(0, -1)
-    const whole = yield* replay(workflow, history, body, runtime)
-    const [problem] = whole.problems
-    if (problem !== undefined) return { seq: "seq" in problem ? problem.seq : 0, message: problem.message }
-    if (whole.issued.length > 0 && recovery.ended !== undefined) {
-      return {
-        seq: recovery.head,
-        message: `the code issues ${whole.issued.map(({ key, kind }) => `${kind} ${key}`).join(", ")}, which the history does not have`
-      }
-    }
-    if (recovery.ended !== undefined) {
-      if (whole.ending === undefined)
-        return { seq: recovery.ended.seq, message: "the history ended, the code still waits" }
-      // Stacks name files and lines, which a deployment moves.
-      if (
-        whole.ending.kind !== recovery.ended.kind ||
-        (whole.ending.kind !== "run.died" && whole.ending.payload !== recovery.ended.payload)
-      ) {
-        return {
-          seq: recovery.ended.seq,
-          message: `the history ended with ${recovery.ended.kind}, the code with ${whole.ending.kind}, or with another value`
-        }
-      }
-    }
+    const different = yield* checkWhole(workflow, history, runtime)
+    if (different !== undefined) return different
+    const body = bodyOf(history, Recovery.of(history.branch.branch, history.entries))
     let following: ReadonlyArray<string> | undefined
     for (let length = body.length; length > 0; length--) {
       const prefix = yield* replay(workflow, history, body.slice(0, length), runtime)

@@ -132,7 +132,7 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
     }
 
     const place = yield* ProcessTable.self
-    const lease = yield* ledger.register({ lease: options.lease, place, look: ProcessTable.sight })
+    const lease = yield* ledger.register({ lease: options.lease, place, look: ProcessTable.sight, definitions })
     const { worker } = lease
     const host: BranchHost = { ledger, worker, runtime: options.runtime, firing: options.firing, onRest }
 

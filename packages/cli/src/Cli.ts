@@ -1,0 +1,41 @@
+/** The command line: every command, under one name. */
+import { Command } from "@effect/cli"
+import { answer } from "./commands/Answer.js"
+import { cancel } from "./commands/Cancel.js"
+import { dev } from "./commands/Dev.js"
+import { doctor } from "./commands/Doctor.js"
+import { fork } from "./commands/Fork.js"
+import { history } from "./commands/History.js"
+import { migrate } from "./commands/Migrate.js"
+import { purge } from "./commands/Purge.js"
+import { replay } from "./commands/Replay.js"
+import { runs } from "./commands/Runs.js"
+import { settle } from "./commands/Settle.js"
+import { show } from "./commands/Show.js"
+import { start } from "./commands/Start.js"
+import { verify } from "./commands/Verify.js"
+import { worker } from "./commands/Worker.js"
+
+const root = Command.make("fermata").pipe(
+  Command.withDescription("Durable workflows: run them, see them, answer them"),
+  Command.withSubcommands([
+    dev,
+    worker,
+    start,
+    runs,
+    show,
+    answer,
+    fork,
+    cancel,
+    settle,
+    history,
+    replay,
+    verify,
+    purge,
+    migrate,
+    doctor
+  ])
+)
+
+/** Runs the command line of a process: `argv` as Node gives it. */
+export const run = Command.run(root, { name: "fermata", version: "0.1.0" })
