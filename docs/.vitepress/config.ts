@@ -23,7 +23,10 @@ const sidebar = [
     ["Streaming out", "streaming"],
     ["Language models", "models"]
   ]),
-  group("Run them", [["Operations", "operations"]]),
+  group("Run them", [
+    ["The command line", "command-line"],
+    ["Operations", "operations"]
+  ]),
   group("Coming from", [
     ["Temporal", "from-temporal"],
     ["DBOS", "from-dbos"]
