@@ -25,7 +25,8 @@ const sidebar = [
   ]),
   group("Run them", [
     ["The command line", "command-line"],
-    ["Operations", "operations"]
+    ["Operations", "operations"],
+    ["Compression and encryption", "payloads"]
   ]),
   group("Coming from", [
     ["Temporal", "from-temporal"],

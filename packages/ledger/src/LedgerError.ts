@@ -10,6 +10,7 @@ export class LedgerUnusable extends Schema.TaggedError<LedgerUnusable>("fermata/
     "newer version",
     "older version",
     "migration failed",
+    "sealed",
     "closed"
   ),
   /** Where: a file name, or a host and database without credentials. */

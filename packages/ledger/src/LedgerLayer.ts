@@ -23,10 +23,12 @@ import { makeRuns } from "./internal/Runs.js"
 import { makeSqliteCommit } from "./internal/SqliteCommit.js"
 import { makeSettlements } from "./internal/Settlements.js"
 import { makeVerify } from "./internal/Verify.js"
+import { sealedLedger } from "./internal/SealedLedger.js"
 import { StartTakers } from "./internal/StartTakers.js"
 import { listen } from "./internal/Wakeups.js"
 import { Ledger } from "./Ledger.js"
 import type { LedgerError } from "./LedgerError.js"
+import type { PayloadCodec } from "./PayloadCodec.js"
 
 /** Options that both databases have. */
 export interface LedgerOptions {
@@ -52,6 +54,8 @@ export interface LedgerOptions {
    * Default: 15 seconds, as a worker's lease.
    */
   readonly idleInTransaction?: number
+  /** What values pass on their way into the database, in this order. Every process that reads them needs the same. */
+  readonly codecs?: ReadonlyArray<PayloadCodec>
 }
 
 /**
@@ -91,7 +95,7 @@ const make = (options: LedgerOptions): Effect.Effect<Ledger, LedgerError, SqlCli
     if (shared) yield* listen(db)
 
     const { forget: _, hold: __, ...claiming } = claims
-    return {
+    const ledger = {
       dialect,
       database: db.name,
       maxPayload: db.maxPayload,
@@ -115,6 +119,8 @@ const make = (options: LedgerOptions): Effect.Effect<Ledger, LedgerError, SqlCli
       open: (claim) => new AppendBuffer(db, writer, claim),
       subscribe: (callback) => hub.subscribe(callback)
     } satisfies Ledger
+    const { codecs = [] } = options
+    return codecs.length === 0 ? ledger : sealedLedger(ledger, codecs)
   })
 
 /** SQLite: the Clock's time. PostgreSQL: the database's, read now and then, and the time passed here since. */

@@ -8,7 +8,14 @@
  *   Layer.provideMerge(Plane.sqlite({ filename: "app.db" }))
  * )
  */
-import { type Ledger, layerPostgres, layerSqlite, type LedgerUnavailable, type LedgerUnusable } from "@fermata/ledger"
+import {
+  type Ledger,
+  layerPostgres,
+  layerSqlite,
+  type LedgerUnavailable,
+  type LedgerUnusable,
+  type PayloadCodec
+} from "@fermata/ledger"
 import { Layer, type Redacted } from "effect"
 import * as Client from "./Client.js"
 
@@ -31,6 +38,8 @@ export const sqlite = (options: {
   readonly maxPayload?: number
   /** False refuses a database of an older version instead of updating it (`LedgerUnusable`, "older version"). */
   readonly migrate?: boolean
+  /** Compression and encryption of values: see `PayloadCodec`. Every process of the plane needs the same. */
+  readonly codecs?: ReadonlyArray<PayloadCodec.PayloadCodec>
 }): Layer.Layer<Plane, LedgerUnusable | LedgerUnavailable> => Layer.provideMerge(Client.layer, layerSqlite(options))
 
 /**
@@ -47,4 +56,6 @@ export const postgres = (options: {
   readonly maxPayload?: number
   /** As for {@link sqlite}. */
   readonly migrate?: boolean
+  /** Compression and encryption of values: see `PayloadCodec`. Every process of the plane needs the same. */
+  readonly codecs?: ReadonlyArray<PayloadCodec.PayloadCodec>
 }): Layer.Layer<Plane, LedgerUnusable | LedgerUnavailable> => Layer.provideMerge(Client.layer, layerPostgres(options))

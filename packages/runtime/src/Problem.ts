@@ -60,6 +60,9 @@ export const ValueUnreadable = Schema.TaggedStruct("ValueUnreadable", {
   message: Schema.String
 })
 
+/** Stored values do not open: this plane lacks a codec, or a key, that they were written with. */
+export const Sealed = Schema.TaggedStruct("Sealed", { message: Schema.String })
+
 /** Stored rows do not verify. */
 export const CorruptJournal = Schema.TaggedStruct("CorruptJournal", { table: Schema.String, message: Schema.String })
 
@@ -81,6 +84,7 @@ export const Problem = Schema.Union(
   BadEffect,
   ValueUnreadable,
   CorruptJournal,
+  Sealed,
   OtherProblem
 )
 export type Problem = typeof Problem.Type

@@ -26,6 +26,7 @@ export {
   Ledger,
   LedgerUnavailable,
   LedgerUnusable,
+  PayloadCodec,
   ResumeValueInvalid,
   RunConflict,
   RunNotFound,

@@ -427,6 +427,9 @@ export class BranchRun {
         if (error?._tag === "CorruptJournal") {
           return this.fail({ _tag: "CorruptJournal", table: error.table, message: error.message })
         }
+        if (error?._tag === "LedgerUnusable" && error.reason === "sealed") {
+          return this.fail({ _tag: "Sealed", message: error.message })
+        }
         return this.lose(error ?? exit.cause)
       }
       // Accepted in this order, and before whatever is still in the mailbox.

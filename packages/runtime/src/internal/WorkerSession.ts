@@ -202,7 +202,9 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
           RunNotFound: () => Effect.void,
           RunPurged: () => Effect.void,
           CorruptJournal: (error) =>
-            setAside(claim, { _tag: "CorruptJournal", table: error.table, message: error.message })
+            setAside(claim, { _tag: "CorruptJournal", table: error.table, message: error.message }),
+          LedgerUnusable: (error) =>
+            error.reason === "sealed" ? setAside(claim, { _tag: "Sealed", message: error.message }) : Effect.fail(error)
         })
       )
     }
