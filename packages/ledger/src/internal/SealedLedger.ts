@@ -214,6 +214,8 @@ export const sealedLedger = (ledger: Ledger, codecs: ReadonlyArray<PayloadCodec>
     disown: ledger.disown,
     fate: ledger.fate,
     unstick: ledger.unstick,
+    // Threads of LangGraph.js are stored as they are; the docs say so.
+    checkpoints: ledger.checkpoints,
     subscribe: ledger.subscribe,
     verify: ledger.verify,
     purge: ledger.purge
