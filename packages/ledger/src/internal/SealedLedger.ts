@@ -217,6 +217,7 @@ export const sealedLedger = (ledger: Ledger, codecs: ReadonlyArray<PayloadCodec>
     // Threads of LangGraph.js are stored as they are; the docs say so.
     checkpoints: ledger.checkpoints,
     subscribe: ledger.subscribe,
+    health: ledger.health,
     verify: ledger.verify,
     purge: ledger.purge
   }
