@@ -10,7 +10,7 @@ import * as EffectLog from "../EffectLog.js"
 import * as PlaneAddress from "../PlaneAddress.js"
 import { startPostgres } from "../PostgresServer.js"
 import * as Child from "../processes/Child.js"
-import { Approval, bookTable, Job, resultOf, Soak } from "./Load.js"
+import { Approval, bookTable, type Job, resultOf, Soak } from "./Load.js"
 
 export interface Options {
   /** How long there is chaos. */
