@@ -21,7 +21,8 @@ const sidebar = [
   ]),
   group("Write workflows", [
     ["Streaming out", "streaming"],
-    ["Language models", "models"]
+    ["Language models", "models"],
+    ["Changing workflows", "versions"]
   ]),
   group("Run them", [
     ["The command line", "command-line"],

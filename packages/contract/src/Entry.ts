@@ -28,7 +28,8 @@ export const markKinds = [
   "interrupt.opened",
   "interrupt.closed",
   "timer.started",
-  "inbox.unserved"
+  "inbox.unserved",
+  "patch.taken"
 ] as const
 
 export const terminalKinds = ["run.completed", "run.failed", "run.died", "run.cancelled"] as const
@@ -153,6 +154,8 @@ export interface EntryPayloads {
   readonly "timer.started": { readonly due: number }
   /** An accepted inbox row that could not be served; the reason shows in its receipt. */
   readonly "inbox.unserved": { readonly inbox: number; readonly reason: string }
+  /** From here on the branch takes the path of the patch that the key names. */
+  readonly "patch.taken": Record<string, never>
   readonly "run.completed": { readonly value: unknown }
   readonly "run.failed": { readonly error: unknown }
   readonly "run.died": { readonly defect: unknown }

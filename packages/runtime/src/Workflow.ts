@@ -14,7 +14,7 @@ import { type Context, Effect, Schema, type Scope } from "effect"
 import * as Codec from "./internal/Codec.js"
 import { definitionName } from "./internal/DefinitionName.js"
 import type { Emits } from "./internal/StepScope.js"
-import { WorkflowScope } from "./internal/WorkflowScope.js"
+import { command, WorkflowScope } from "./internal/WorkflowScope.js"
 import type { HandlerOf, Performs } from "./SideEffect.js"
 
 export type { WorkflowScope } from "./internal/WorkflowScope.js"
@@ -107,6 +107,32 @@ export const make = <
     services: (options.services ?? []) as unknown as ReadonlyArray<Context.Tag<never, unknown>>,
     body: body as unknown as Workflow<N, I, A, E, Exclude<R, Emits | WorkflowScope | Scope.Scope>>["body"]
   }
+}
+
+/**
+ * True if this run takes the changed path that `id` names, false if its history was begun by code that did not have it
+ * (RD: the decision is journaled, and the same on every replay). Change a workflow under runs that go on by asking:
+ * new runs, and runs that had not come this far, take the new path.
+ *
+ * @example
+ * if (yield* Workflow.patched("fraud-check")) yield* checkFraud(order)
+ * yield* charge(order)
+ */
+export const patched = (id: string): Effect.Effect<boolean, never, WorkflowScope> => {
+  definitionName("patch", id)
+  // The command answers by a boolean.
+  return command((scope, fiber) => scope.patched(id, fiber, false)) as Effect.Effect<boolean, never, WorkflowScope>
+}
+
+/**
+ * In place of `patched` once no run is left that takes the old path, and the code has the new one only. Runs that
+ * recorded the patch still replay; new ones record nothing. Remove it when those runs are over, too.
+ */
+export const deprecatePatch = (id: string): Effect.Effect<void, never, WorkflowScope> => {
+  definitionName("patch", id)
+  return Effect.asVoid(
+    command((scope, fiber) => scope.patched(id, fiber, true)) as Effect.Effect<boolean, never, WorkflowScope>
+  )
 }
 
 /** The run and branch that the workflow is executing as. */

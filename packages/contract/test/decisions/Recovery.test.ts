@@ -74,6 +74,7 @@ const draft = fc
       "interrupt.closed": { reason: "withdrawn" },
       "timer.started": { due: d.at },
       "inbox.unserved": { inbox: d.inbox ?? 0, reason: "closed" },
+      "patch.taken": {},
       "run.completed": { value: d.value },
       "run.failed": { error: d.value },
       "run.died": { defect: d.value },

@@ -40,6 +40,8 @@ export interface BranchHost extends StepHost {
   readonly onRest: (run: BranchRun, rest: Rest) => void
   /** Given by a check that only replays: called instead of going live. */
   readonly onReplayed?: (run: BranchRun, state: ReplayState) => void
+  /** Given by a check: the history that it replays was recorded to its end. */
+  readonly complete?: boolean
 }
 
 /** Where the code stands when a history is replayed. */
@@ -94,7 +96,7 @@ export class BranchRun {
     const recovery = new Recovery(branch)
     this.branch = branch
     this.recovery = recovery
-    this.timeline = new Timeline(history)
+    this.timeline = new Timeline(history, host.complete)
     this.timer = new HostTimer(host.runtime, () => host.ledger.unsafeNow())
     this.mailbox = new Mailbox(host.runtime, {
       blocked: () => this.writer.congested || this.root.active || this.parked,

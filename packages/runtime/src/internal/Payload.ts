@@ -144,6 +144,7 @@ export const draft = {
     payload: `{"delivery":${quote(answer.delivery)},"valueDigest":${quote(answer.valueDigest)},"inbox":${inbox},"value":${textOf(answer.value)}}`
   }),
   timerStarted: (key: string, due: number): EntryDraft => ({ kind: "timer.started", key, payload: `{"due":${due}}` }),
+  patchTaken: (id: string): EntryDraft => ({ kind: "patch.taken", key: id, payload: "{}" }),
   timerFired: (key: string): EntryDraft => ({ kind: "timer.fired", key, payload: "{}" }),
   cancelRequested: (reason: string | null, inbox: number): EntryDraft => ({
     kind: "cancel.requested",

@@ -7,7 +7,12 @@
 import { type Entry, isEvent, isTerminal } from "@fermata/contract"
 
 /** Marks that a workflow's command issues; all others come from the host, between activations. */
-const commandMarks: ReadonlySet<string> = new Set(["timer.started", "interrupt.opened", "interrupt.closed"])
+const commandMarks: ReadonlySet<string> = new Set([
+  "timer.started",
+  "interrupt.opened",
+  "interrupt.closed",
+  "patch.taken"
+])
 
 /** True for marks that a workflow's command issues. */
 export const isCommandMark = (kind: string): boolean => commandMarks.has(kind)
@@ -40,7 +45,14 @@ export class Timeline {
   /** Steps that have an outcome in the history: of their effects only firings that an interruption waits for still count. */
   private readonly ended = new Set<string>()
 
-  constructor(private entries: ReadonlyArray<Entry>) {
+  /** Of the current activation: the host wrote marks after it, so that somebody ran all that it sets off. */
+  private hosted = false
+
+  /** `complete`: nothing follows the entries, because their end was recorded. */
+  constructor(
+    private entries: ReadonlyArray<Entry>,
+    private readonly complete = false
+  ) {
     for (const entry of entries) if (isEvent(entry.kind) && entry.kind.startsWith("step.")) this.ended.add(entry.key)
   }
 
@@ -69,6 +81,7 @@ export class Timeline {
     // A fork may begin between a command's marks; those that follow were not inherited.
     this.cut = !this.last && this.entries[end]?.branch !== this.entries[end - 1]?.branch
     this.expected = marks.filter((entry) => isCommandMark(entry.kind))
+    this.hosted = this.expected.length < marks.length
     this.matched = 0
     return { event, marks: marks.filter((entry) => !isCommandMark(entry.kind) && !this.isSpent(entry)) }
   }
@@ -103,6 +116,26 @@ export class Timeline {
     return entry
   }
 
+  /**
+   * Whether the history has a mark at this place that code of an earlier deployment does not issue: `"recorded"`, the
+   * next one is it; `"new"`, nobody can have passed this place with durable consequences; `"absent"`, somebody did,
+   * with code that has no such mark.
+   */
+  decide(kind: string, key: string): "recorded" | "new" | "absent" {
+    const next = this.expected[this.matched]
+    if (next !== undefined) return next.kind === kind && next.key === key ? "recorded" : "absent"
+    if (this.hosted) return "absent"
+    if (this.last) return this.complete ? "absent" : "new"
+    if (!this.cut) return "absent"
+    // The fork was cut before its parent's marks: its own stand behind its first event.
+    let end = this.next + 1
+    for (let entry = this.entries[end]; entry !== undefined; entry = this.entries[++end]) {
+      if (isEvent(entry.kind) || isTerminal(entry.kind)) break
+      if (entry.kind === kind && entry.key === key) return "recorded"
+    }
+    return end === this.next + 1 && end >= this.entries.length && !this.complete ? "new" : "absent"
+  }
+
   /** A mark that the history has and the code did not issue in this activation. */
   leftover(): Divergence | undefined {
     const entry = this.expected[this.matched]
@@ -114,6 +147,7 @@ export class Timeline {
     this.entries = []
     this.next = 0
     this.cut = false
+    this.hosted = false
     this.expected = []
     this.matched = 0
     this.last = true

@@ -37,6 +37,8 @@ export class WorkflowCommands implements Commands {
   /** What the workflow waits for, by key, in the order in which it was asked for. */
   readonly waiting = new Map<string, Command>()
   private readonly ordinals = new Map<string, number>()
+  /** What was decided of each patch: once for an execution, at its first question. */
+  private readonly patches = new Map<string, boolean>()
   /** Marks that a fork's history was cut before. */
   private deferred: Array<EntryDraft> = []
   private started: Array<StepCommand> = []
@@ -106,6 +108,17 @@ export class WorkflowCommands implements Commands {
         if (this.waiting.delete(key)) this.issue(draft.interruptClosed(key))
       })
     })
+  }
+
+  patched(id: string, fiber: Fiber.RuntimeFiber<unknown, unknown>, retired: boolean): Effect.Effect<boolean> {
+    if (!this.own(fiber)) return Effect.never
+    const decided = this.patches.get(id)
+    if (decided !== undefined) return Effect.succeed(decided)
+    const verdict = this.context.timeline.decide("patch.taken", id)
+    const taken = verdict === "recorded" || (verdict === "new" && !retired)
+    this.patches.set(id, taken)
+    if (taken) this.issue(draft.patchTaken(id))
+    return Effect.succeed(taken)
   }
 
   sleep(millis: number): Effect.Effect<void> {

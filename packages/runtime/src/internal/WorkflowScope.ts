@@ -23,6 +23,12 @@ export interface Commands {
     payload: unknown,
     fiber: Fiber.RuntimeFiber<unknown, unknown>
   ) => Effect.Effect<unknown>
+  /** True if this execution takes the patch's path; `retired`: the code has no other, so that nothing is recorded anew. */
+  readonly patched: (
+    id: string,
+    fiber: Fiber.RuntimeFiber<unknown, unknown>,
+    retired: boolean
+  ) => Effect.Effect<boolean>
 }
 
 export const WorkflowScope = Context.GenericTag<WorkflowScope, Commands>("fermata/WorkflowScope")
