@@ -4,7 +4,7 @@ import { defineConfig } from "vitest/config"
 
 /**
  * One configuration for every test of the workspace. Tests run on the packages' sources (the `@fermata/source`
- * condition); only child processes run what `npm run build` made.
+ * condition), child processes too: the global setup makes a file of each program that they start.
  *
  * PostgreSQL: the global setup starts one server and names it in FERMATA_TEST_POSTGRES, unless that is set already. A
  * test takes a database of its own by `freshPostgres` of `@fermata/test/Postgres`, which works in every package.
@@ -54,7 +54,7 @@ export default defineConfig({
         }
       }
     ],
-    globalSetup: ["./test/setup/postgres.ts"],
+    globalSetup: ["./test/setup/postgres.ts", "./test/setup/programs.ts"],
     reporters: ["default", "./test/setup/SummaryReporter.ts"],
     pool: "forks",
     poolOptions: { forks: { minForks: 1, maxForks: Math.max(2, availableParallelism()) } },

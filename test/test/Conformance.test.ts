@@ -4,9 +4,9 @@
  * FERMATA_ALL_PROBES=1 these too.
  */
 import { ChildDriver, Conformance } from "@fermata/contract/harness"
+import * as Program from "@fermata/test/processes/Program"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { fileURLToPath } from "node:url"
 
 /** Probes at once: each waits for its processes as much as it computes. */
 const concurrency = 2
@@ -29,7 +29,7 @@ describe.each(drivers)("on %s", (name, script) => {
     "the plane conforms in every probe",
     () =>
       Effect.gen(function* () {
-        const command = fileURLToPath(new URL(`../dist/planes/${script}.js`, import.meta.url))
+        const command = Program.programFile(`planes/${script}`)
         const report = yield* Conformance.run(ChildDriver.childProcess([process.execPath, command]), {
           concurrency,
           probes

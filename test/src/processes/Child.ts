@@ -6,8 +6,8 @@ import { Data, Deferred, Effect, Exit, FiberId, Schema, type Scope } from "effec
 import { type ChildProcess, execFileSync, spawn as spawnProcess } from "node:child_process"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { Socket } from "node:net"
-import { fileURLToPath } from "node:url"
 import * as PidNamespace from "./PidNamespace.js"
+import * as Program from "./Program.js"
 import * as Reports from "./Reports.js"
 import { environmentVariable, type Letter, lettersFd, lines, type Orders, Report, reportsFd } from "./Wire.js"
 
@@ -95,10 +95,9 @@ export const spawn = (script: string, options: Options = {}): Effect.Effect<Chil
   })
 
 const compiled = (script: string): string => {
-  const file = script.startsWith("/") ? script : fileURLToPath(new URL(`../../dist/${script}.js`, import.meta.url))
-  if (!existsSync(file))
-    throw new Error(`${file} does not exist: child processes run compiled code, so run "npm run build" first`)
-  return file
+  if (!script.startsWith("/")) return Program.programFile(script)
+  if (!existsSync(script)) throw new Error(`${script} does not exist: run "npm run build" first`)
+  return script
 }
 
 /** All children now alive: the last resort, if this process ends without closing its scopes. */
