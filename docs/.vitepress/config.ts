@@ -22,7 +22,8 @@ const sidebar = [
   group("Write workflows", [
     ["Streaming out", "streaming"],
     ["Language models", "models"],
-    ["Changing workflows", "versions"]
+    ["Changing workflows", "versions"],
+    ["With promises", "promise"]
   ]),
   group("Run them", [
     ["The command line", "command-line"],
