@@ -32,7 +32,8 @@ const sidebar = [
   ]),
   group("Coming from", [
     ["Temporal", "from-temporal"],
-    ["DBOS", "from-dbos"]
+    ["DBOS", "from-dbos"],
+    ["Stock LangGraph.js", "langgraph-checkpoint"]
   ]),
   group("The contract", [
     ["The resume contract", "contract"],

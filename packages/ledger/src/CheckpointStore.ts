@@ -5,6 +5,7 @@
  * Every operation on a thread is one transaction that holds the thread's row, so that what it decides on cannot change
  * before it is written.
  */
+import type { DeliveryPolicy, DeliveryVerdict } from "@fermata/contract"
 import { Schema, type Effect } from "effect"
 import type { LedgerError } from "./LedgerError.js"
 
@@ -105,6 +106,76 @@ export interface CheckpointQuery {
   readonly limit: number
 }
 
+/** A question that a thread asks. */
+export interface AskedInterrupt {
+  readonly interrupt: string
+  /** The innermost graph that asked, and its checkpoint and task. */
+  readonly ns: string
+  readonly checkpoint: string
+  readonly task: string
+  /** 0 for the task's first question. */
+  readonly ordinal: number
+  readonly question: string
+  /** The graphs that it passed on its way up, the root first. */
+  readonly path: ReadonlyArray<{ readonly ns: string; readonly checkpoint: string; readonly task: string }>
+  readonly answer:
+    { readonly delivery: string; readonly value: string; readonly valueDigest: string; readonly at: number } | undefined
+}
+
+/** An answer to one interrupt. */
+export interface ThreadAnswer {
+  readonly interrupt: string
+  readonly delivery: string
+  readonly value: string
+  readonly valueDigest: string
+  /** What is wrong with the value; nothing is consumed then. */
+  readonly invalid: string | undefined
+}
+
+/** What became of an answer: as `judgeDelivery` says, with the answer that counts. */
+export interface AnswerReceipt {
+  readonly verdict: DeliveryVerdict
+  readonly interrupt: string
+  readonly by: string | undefined
+  readonly at: number | undefined
+}
+
+/** A fork: copies of checkpoints, and the answer that the new branch begins with. */
+export interface ThreadFork {
+  readonly fork: string
+  /** Of all that makes it the same fork again. */
+  readonly requestDigest: string
+  /** The root graph's new checkpoint. */
+  readonly checkpoint: string
+  readonly puts: ReadonlyArray<CheckpointOperation>
+  /** Answers to the task's questions up to the forked one, in order. */
+  readonly answers: ReadonlyArray<{ readonly value: string; readonly valueDigest: string }>
+  /** Where they are served. */
+  readonly at: { readonly ns: string; readonly checkpoint: string; readonly task: string }
+  /** Effects that the task had before the question: they happened, and do not happen again. */
+  readonly effects: { readonly from: string; readonly to: string }
+}
+
+/** One try of an effect in a task. */
+export interface ThreadEffect {
+  readonly task: string
+  readonly position: string
+  readonly try: number
+  readonly key: string
+  readonly name: string
+  readonly delivery: DeliveryPolicy
+  readonly input: string
+  readonly inputDigest: string
+  readonly attempt: number
+  /** How many questions of the task were answered when it fired. */
+  readonly answered: number
+  readonly state: "intended" | "succeeded" | "failed" | "voided"
+  readonly outcome: string
+  readonly runner: string
+  /** When the firing can no longer be under way, in ledger milliseconds; `null` if nobody knows. */
+  readonly overAt: number | null
+}
+
 // ── Errors ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 /** The checkpoint that this one was to follow has gone on already: another run of the thread was faster. */
@@ -177,6 +248,8 @@ export interface CheckpointStore {
     thread: string,
     checkpoints: ReadonlyArray<{ readonly ns: string; readonly id: string }>
   ) => Effect.Effect<ReadonlySet<string>, LedgerError>
+  /** Whether the thread has gone on from a checkpoint. */
+  readonly hasChild: (thread: string, ns: string, id: string) => Effect.Effect<boolean, LedgerError>
   /** A page of checkpoints with what was written on top of them. */
   readonly find: (
     query: CheckpointQuery
@@ -186,6 +259,54 @@ export interface CheckpointStore {
     thread: string,
     digests: ReadonlyArray<string>
   ) => Effect.Effect<ReadonlyMap<string, string>, LedgerError | CorruptCheckpoint>
+  /** The thread's questions at a checkpoint of its root graph, or the question of that id. */
+  readonly asked: (
+    thread: string,
+    which: { readonly checkpoint: string } | { readonly interrupt: string }
+  ) => Effect.Effect<ReadonlyArray<AskedInterrupt>, LedgerError | CorruptCheckpoint>
+  /** CO: decides on answers and stores those that are accepted, all of them or none. */
+  readonly answer: (
+    thread: string,
+    answers: ReadonlyArray<ThreadAnswer>
+  ) => Effect.Effect<ReadonlyArray<AnswerReceipt>, LedgerError | CorruptCheckpoint>
+  /** The checkpoint of a fork that was made before under this id, with what it was made of. */
+  readonly forked: (
+    thread: string,
+    fork: string
+  ) => Effect.Effect<
+    { readonly checkpoint: string; readonly requestDigest: string } | undefined,
+    LedgerError | CorruptCheckpoint
+  >
+  /** FI: makes a fork, its answer included, in one commit; the checkpoint of the one that is there if it was made before. */
+  readonly fork: (
+    thread: string,
+    fork: ThreadFork
+  ) => Effect.Effect<{ readonly checkpoint: string; readonly requestDigest: string }, LedgerError | CorruptCheckpoint>
+  /** Takes the thread for a runner, if nobody has it, or who has it is dead or lapsed. */
+  readonly hold: (
+    thread: string,
+    options: {
+      readonly runner: string
+      readonly lease: number
+      /** Whether the process of another runner is seen to be gone. */
+      readonly gone: (runner: string) => boolean
+    }
+  ) => Effect.Effect<ThreadHold, ThreadBusy | LedgerError>
+  /** Keeps the thread for another lease; false if it is lost. */
+  readonly renew: (thread: string, hold: ThreadHold, lease: number) => Effect.Effect<boolean, LedgerError>
+  readonly release: (thread: string, hold: ThreadHold) => Effect.Effect<void, LedgerError>
+  /** The tries at a position of a task, in order. */
+  readonly effects: (
+    thread: string,
+    task: string,
+    position: string
+  ) => Effect.Effect<ReadonlyArray<ThreadEffect>, LedgerError | CorruptCheckpoint>
+  /** Stores a try, or what became of it. */
+  readonly putEffect: (
+    thread: string,
+    effect: ThreadEffect,
+    hold: ThreadHold
+  ) => Effect.Effect<void, LedgerError | ThreadLost>
   /** Removes all that is stored of the thread. A runner that held it has lost it. */
   readonly remove: (thread: string) => Effect.Effect<void, LedgerError>
 }

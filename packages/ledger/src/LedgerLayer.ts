@@ -25,6 +25,10 @@ import { makeSettlements } from "./internal/Settlements.js"
 import { makeVerify } from "./internal/Verify.js"
 import { sealedLedger } from "./internal/SealedLedger.js"
 import { StartTakers } from "./internal/StartTakers.js"
+import { makeThreadAnswers } from "./internal/ThreadAnswers.js"
+import { makeThreadEffects } from "./internal/ThreadEffects.js"
+import { makeThreadForks } from "./internal/ThreadForks.js"
+import { makeThreadHolds } from "./internal/ThreadHolds.js"
 import { listen } from "./internal/Wakeups.js"
 import { Ledger } from "./Ledger.js"
 import type { LedgerError } from "./LedgerError.js"
@@ -108,7 +112,13 @@ const make = (options: LedgerOptions): Effect.Effect<Ledger, LedgerError, SqlCli
       ...makeSettlements(db),
       ...makeForks(db),
       ...makeChunks(db),
-      checkpoints: makeCheckpoints(db),
+      checkpoints: {
+        ...makeCheckpoints(db),
+        ...makeThreadAnswers(db),
+        ...makeThreadForks(db),
+        ...makeThreadHolds(db),
+        ...makeThreadEffects(db)
+      },
       ...makeVerify(db),
       ...makePurge(db),
       ...makeHealth(db),

@@ -57,6 +57,8 @@ const keptQueues = 256
  */
 export class FermataSaver extends BaseCheckpointSaver {
   private readonly queues = new Map<string, ThreadQueue>()
+  /** The last read of each thread that is under way. */
+  private readonly turns = new Map<string, Promise<void>>()
   private readonly addressed = new Addressed()
   // FD: versions of two branches never meet, whichever process made them.
   private readonly versionSeed = randomBytes(6).toString("hex")
@@ -119,10 +121,34 @@ export class FermataSaver extends BaseCheckpointSaver {
     const mark = markOf(config)
     // The front's run goes on from the head of its own branch, which need not be the thread's newest checkpoint.
     const id = address.id ?? (ns === "" ? mark?.head : undefined)
+    if (mark?.preview !== undefined && mark.preview.ns === ns) return this.tuple(mark.preview)
     if (address.id === undefined) this.addressed.latest(config)
     else this.addressed.byName(config, thread, ns, address.id)
-    const [found] = await this.find({ thread, ns, ...(id === undefined ? {} : { id }), limit: 1 })
-    return found === undefined ? undefined : this.tuple(found)
+    // RD: one after the other, so that parallel tasks get their answers in the order in which they asked.
+    const turn = (this.turns.get(thread) ?? Promise.resolve()).then(async () => {
+      const [found] = await this.find({ thread, ns, ...(id === undefined ? {} : { id }), limit: 1 })
+      return found === undefined ? undefined : this.tuple(found)
+    })
+    const over = turn.then(nothing, nothing)
+    this.turns.set(thread, over)
+    void this.forget(thread, over)
+    return turn
+  }
+
+  private async forget(thread: string, over: Promise<void>): Promise<void> {
+    await over
+    if (this.turns.get(thread) === over) this.turns.delete(thread)
+  }
+
+  /** When all that was asked for on the thread so far is stored. For the front. */
+  async settled(thread: string): Promise<void> {
+    await this.queues.get(thread)?.idle()
+  }
+
+  /** A checkpoint as it is stored. For the front. */
+  async stored(thread: string, ns: string, id: string): Promise<StoredCheckpoint | undefined> {
+    const [found] = await this.find({ thread, ns, id, limit: 1 })
+    return found
   }
 
   async *list(config: RunnableConfig, options: CheckpointListOptions = {}): AsyncGenerator<CheckpointTuple> {
@@ -283,6 +309,8 @@ export class FermataSaver extends BaseCheckpointSaver {
     return queue
   }
 }
+
+const nothing = (): void => undefined
 
 const isFormat = (format: unknown): format is number =>
   typeof format === "number" && Number.isInteger(format) && format >= 1 && format <= newestFormat

@@ -8,6 +8,7 @@ import {
   type ChannelRef,
   CheckpointConflict,
   checkpointKey,
+  type CheckpointOperation,
   type CheckpointOutcome,
   type CheckpointQuery,
   type CheckpointStore,
@@ -66,7 +67,14 @@ const writeDigest = (row: Omit<RawWrite, "digest">): string =>
 /** Rows per statement: below every driver's bound on parameters. */
 const batch = 400
 
-export const makeCheckpoints = (db: Database): CheckpointStore => {
+/** Stores one operation inside a transaction that holds the thread; what it is refused for. */
+export const apply = (db: Database, thread: string, operation: CheckpointOperation) =>
+  operation._tag === "Put" ? put(db, thread, operation) : write(db, thread, operation)
+
+/** The part of the store that keeps checkpoints. */
+export const makeCheckpoints = (
+  db: Database
+): Pick<CheckpointStore, "commit" | "known" | "hasChild" | "find" | "values" | "remove"> => {
   const { sql } = db
 
   const commit: CheckpointStore["commit"] = Effect.fn("CheckpointStore.commit")((thread, operations) =>
@@ -76,9 +84,7 @@ export const makeCheckpoints = (db: Database): CheckpointStore => {
         const outcomes: Array<CheckpointOutcome> = []
         for (const operation of operations) {
           const fenced = lost(thread, row, operation.hold)
-          const refused =
-            fenced ??
-            (operation._tag === "Put" ? yield* put(db, thread, operation) : yield* write(db, thread, operation))
+          const refused = fenced ?? (yield* apply(db, thread, operation))
           outcomes.push(refused === undefined ? { _tag: "Done" } : { _tag: "Refused", error: refused })
         }
         return outcomes
@@ -98,6 +104,16 @@ export const makeCheckpoints = (db: Database): CheckpointStore => {
         }
         return found
       })
+    )
+
+  const hasChild: CheckpointStore["hasChild"] = (thread, ns, id) =>
+    db.query(
+      "look for a checkpoint's children",
+      Effect.map(
+        sql`SELECT 1 FROM fermata_thread_checkpoints
+          WHERE thread_id = ${thread} AND ns = ${ns} AND parent_id = ${id} AND checkpoint_id <> ${id} LIMIT 1`,
+        (rows) => rows.length > 0
+      )
     )
 
   const find: CheckpointStore["find"] = Effect.fn("CheckpointStore.find")((query) =>
@@ -163,7 +179,7 @@ export const makeCheckpoints = (db: Database): CheckpointStore => {
     )
   )
 
-  return { commit, known, find, values, remove }
+  return { commit, known, hasChild, find, values, remove }
 }
 
 const verified = (

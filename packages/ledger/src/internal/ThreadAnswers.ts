@@ -4,11 +4,20 @@
  */
 import type { SqlError } from "@effect/sql/SqlError"
 import { Effect } from "effect"
-import type { CorruptCheckpoint, PutWrites, StoredCheckpoint } from "../CheckpointStore.js"
+import { judgeDelivery } from "@fermata/contract"
+import type {
+  AnswerReceipt,
+  AskedInterrupt,
+  CheckpointStore,
+  CorruptCheckpoint,
+  PutWrites,
+  StoredCheckpoint,
+  ThreadAnswer
+} from "../CheckpointStore.js"
 import type { Database } from "./Database.js"
 import { rowDigest } from "./Digest.js"
 import type { Int } from "./Rows.js"
-import { damaged } from "./ThreadRow.js"
+import { damaged, lockThread } from "./ThreadRow.js"
 
 export interface RawAsked {
   readonly thread_id: string
@@ -124,4 +133,126 @@ export const acceptedAnswers = (
       answers.push({ task: row.task_id, ordinal: Number(row.ordinal), value })
     }
     return answers
+  })
+
+/** The part of the store that is the gate. */
+export const makeThreadAnswers = (db: Database): Pick<CheckpointStore, "asked" | "answer"> => ({
+  asked: Effect.fn("CheckpointStore.asked")((thread, which) =>
+    db.query(
+      "read the questions of a thread",
+      Effect.gen(function* () {
+        if ("interrupt" in which) {
+          const asked = yield* askedById(db, thread, which.interrupt)
+          return asked === undefined ? [] : [asked]
+        }
+        const rows = yield* db.sql<RawAsked>`SELECT * FROM fermata_thread_interrupts
+          WHERE thread_id = ${thread} AND ns = '' AND checkpoint_id = ${which.checkpoint} ORDER BY task_id, ordinal`
+        const found: Array<AskedInterrupt> = []
+        for (const row of rows) {
+          const asked = yield* askedById(db, thread, row.interrupt_id)
+          if (asked !== undefined) found.push(asked)
+        }
+        return found
+      })
+    )
+  ),
+
+  answer: Effect.fn("CheckpointStore.answer")((thread, answers) =>
+    db.transaction("answer a thread", () =>
+      Effect.gen(function* () {
+        yield* lockThread(db, thread)
+        const receipts: Array<AnswerReceipt> = []
+        for (const answer of answers) receipts.push(yield* judge(db, thread, answer))
+        // All of a delivery or nothing of it: what is refused leaves the others unanswered.
+        if (receipts.some(({ verdict: { _tag } }) => _tag !== "Accepted" && _tag !== "Duplicate")) return receipts
+        const at = db.unsafeNow()
+        for (const [index, answer] of answers.entries()) {
+          if (receipts[index]?.verdict._tag !== "Accepted") continue
+          yield* insertAnswer(db, {
+            thread_id: thread,
+            interrupt_id: answer.interrupt,
+            delivery: answer.delivery,
+            value: answer.value,
+            value_digest: answer.valueDigest,
+            at
+          })
+          receipts[index] = { ...receipts[index], by: answer.delivery, at }
+        }
+        return receipts
+      })
+    )
+  )
+})
+
+/** Gathers what the contract's decision asks for. A question is open on a branch that ends with it. */
+const judge = (
+  db: Database,
+  thread: string,
+  answer: ThreadAnswer
+): Effect.Effect<AnswerReceipt, SqlError | CorruptCheckpoint> =>
+  Effect.gen(function* () {
+    const asked = yield* askedById(db, thread, answer.interrupt)
+    const [used] = yield* db.sql<RawAnswer>`SELECT * FROM fermata_thread_answers
+      WHERE thread_id = ${thread} AND delivery = ${answer.delivery}`
+    if (used !== undefined) yield* verifiedAnswer(used)
+    const root = asked?.path[0]
+    const wentOn =
+      root !== undefined &&
+      (yield* db.sql`SELECT 1 FROM fermata_thread_checkpoints
+        WHERE thread_id = ${thread} AND ns = ${root.ns} AND parent_id = ${root.checkpoint} LIMIT 1`).length > 0
+    const verdict = judgeDelivery(
+      {
+        run: "known",
+        over: false,
+        interrupt:
+          asked === undefined
+            ? { _tag: "Unknown" }
+            : asked.answer !== undefined
+              ? { _tag: "Consumed", delivery: asked.answer.delivery, valueDigest: asked.answer.valueDigest }
+              : wentOn
+                ? { _tag: "Closed", reason: "the thread went on without an answer" }
+                : { _tag: "Open" },
+        deliveryUse: used === undefined ? undefined : { interrupt: used.interrupt_id, valueDigest: used.value_digest }
+      },
+      {
+        interrupt: answer.interrupt,
+        delivery: answer.delivery,
+        value: { _tag: answer.invalid === undefined ? "Valid" : "Invalid", digest: answer.valueDigest }
+      }
+    )
+    return { verdict, interrupt: answer.interrupt, by: asked?.answer?.delivery, at: asked?.answer?.at }
+  })
+
+const askedById = (
+  db: Database,
+  thread: string,
+  interrupt: string
+): Effect.Effect<AskedInterrupt | undefined, SqlError | CorruptCheckpoint> =>
+  Effect.gen(function* () {
+    const rows = yield* db.sql<RawAsked>`SELECT * FROM fermata_thread_interrupts
+      WHERE thread_id = ${thread} AND interrupt_id = ${interrupt} ORDER BY length(ns)`
+    for (const row of rows) yield* verifiedAsked(row)
+    const innermost = rows.at(-1)
+    if (innermost === undefined) return undefined
+    const [answer] = yield* db.sql<RawAnswer>`SELECT * FROM fermata_thread_answers
+      WHERE thread_id = ${thread} AND interrupt_id = ${interrupt}`
+    if (answer !== undefined) yield* verifiedAnswer(answer)
+    return {
+      interrupt,
+      ns: innermost.ns,
+      checkpoint: innermost.checkpoint_id,
+      task: innermost.task_id,
+      ordinal: Number(innermost.ordinal),
+      question: innermost.question,
+      path: rows.map(({ checkpoint_id, ns, task_id }) => ({ ns, checkpoint: checkpoint_id, task: task_id })),
+      answer:
+        answer === undefined
+          ? undefined
+          : {
+              delivery: answer.delivery,
+              value: answer.value,
+              valueDigest: answer.value_digest,
+              at: Number(answer.at)
+            }
+    }
   })

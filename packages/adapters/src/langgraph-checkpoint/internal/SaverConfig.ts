@@ -1,6 +1,6 @@
 /** What a call of LangGraph says in its config, checked (CV: input from outside). */
 import type { RunnableConfig } from "@langchain/core/runnables"
-import type { ThreadHold } from "@fermata/ledger"
+import type { StoredCheckpoint, ThreadHold } from "@fermata/ledger"
 import { ConfigInvalid } from "../SaverError.js"
 
 /** Which checkpoints a call is about. */
@@ -12,9 +12,12 @@ export interface Address {
 
 /** What the front says to the saver through a run's config. Keys that begin with `__` stay out of metadata. */
 export interface FrontMark {
-  readonly hold: ThreadHold
+  /** `undefined` for reads only. */
+  readonly hold: ThreadHold | undefined
   /** The checkpoint of the root graph that the run goes on from: its branch's head, whatever else the thread has. */
   readonly head: string | undefined
+  /** A checkpoint that is read as if it were stored as its namespace's latest. */
+  readonly preview?: StoredCheckpoint
 }
 
 export const frontKey = "__fermata_front"

@@ -87,24 +87,26 @@ const loweredArray = (array: ReadonlyArray<unknown>, path: string, ancestors: Se
 }
 
 const loweredObject = (object: object, path: string, ancestors: Set<object>): unknown => {
-  let copy: Record<string, unknown> | undefined
+  const fields: Array<[string, unknown]> = []
+  let changed = false
   for (const key of Object.keys(object)) {
     const property = Object.getOwnPropertyDescriptor(object, key)
     if (property === undefined || property.get !== undefined) return object
     const before: unknown = property.value
     const after = lowered(before, `${path}.${key}`, ancestors)
     const name = reserved.test(key) ? `$${key}` : key
-    if (after === before && name === key) continue
-    copy ??= copyOf(object)
-    if (name !== key) delete copy[key]
-    copy[name] = after
+    fields.push([name, after])
+    changed ||= after !== before || name !== key
   }
-  return copy ?? object
+  if (!changed) return object
+  // Hidden properties and symbols go along, for the check that follows to refuse.
+  const copy: Record<string, unknown> = Object.defineProperties({}, Object.getOwnPropertyDescriptors(object))
+  for (const key of Object.keys(object)) delete copy[key]
+  for (const [name, field] of fields) {
+    Object.defineProperty(copy, name, { value: field, enumerable: true, writable: true, configurable: true })
+  }
+  return copy
 }
-
-/** A shallow copy that hides nothing from the check that follows: what is not plain stays as it is. */
-const copyOf = (object: object): Record<string, unknown> =>
-  Object.defineProperties({}, Object.getOwnPropertyDescriptors(object)) as Record<string, unknown>
 
 const instance = (value: object, path: string, ancestors: Set<object>): unknown => {
   const inner = (content: unknown, step: string) => lowered(content, `${path}${step}`, ancestors)
