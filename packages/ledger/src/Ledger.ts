@@ -6,11 +6,13 @@
  */
 import type {
   BranchId,
+  Debounce,
   DeliveryId,
   Entry,
   EntryDraft,
   ForkId,
   InterruptId,
+  QueueLimits,
   RunId,
   TerminalKind,
   WorkerPlace
@@ -72,6 +74,8 @@ export interface BranchInfo {
   readonly epoch: number
   /** The worker that owns it, if any. */
   readonly owner: string | null
+  /** The queue that it stands in; `null`: none, any worker of its definition may take it at any time. */
+  readonly queue: string | null
   readonly inboxHead: number
   /** When it wants a worker next (ledger milliseconds): due time of its nearest timer, or since when it is ready. */
   readonly readyAt: number | null
@@ -193,13 +197,45 @@ export interface StartRequest {
   /** Encoded, strict JSON text. */
   readonly input: string
   readonly inputDigest: string
+  readonly queue?: QueuePlace
+  /** Not before this time (ledger milliseconds). */
+  readonly startAt?: number
+  /** While a run of the same workflow with this key goes on, it is the answer; see `admitDuplicate`. */
+  readonly dedupe?: { readonly key: string; readonly debounce?: Debounce }
+}
+
+/** Where a run stands in a queue. */
+export interface QueuePlace {
+  readonly name: string
+  /** What fairness and limits by key go by; `""`: none. */
+  readonly key: string
+  /** Higher ones go first. */
+  readonly priority: number
 }
 
 /** What became of a start. */
 export interface StartReceipt {
   readonly branch: BranchId
-  /** False if the run existed: the same start again. */
+  /** False if the run existed: the same start again, or the run that has the dedupe key. */
   readonly created: boolean
+}
+
+/** A queue as it was set up. */
+export interface QueueSetup extends QueueLimits {
+  readonly name: string
+  /** While true nothing of it is claimed; what runs goes on. */
+  readonly paused: boolean
+}
+
+/** A queue as it stands. Its setup is without limits if it was never set up. */
+export interface QueueState extends QueueSetup {
+  /** Branches that want to run and have not begun, or wait for their turn again. */
+  readonly ready: number
+  readonly running: number
+  /** Branches that wait: for a time, an answer, an operator. */
+  readonly waiting: number
+  /** Since when the oldest ready one is (ledger milliseconds). */
+  readonly oldestReady: number | null
 }
 
 /**
@@ -495,6 +531,9 @@ export interface Ledger {
     readonly worker: string
     readonly definitions: ReadonlyArray<string>
     readonly limit: number
+    /** Queues that it serves, besides what stands in no queue; `only`: of queues alone. */
+    readonly queues?: ReadonlyArray<string>
+    readonly only?: boolean
     /** False: branches of dead or lapsed workers are not freed first, since they were looked for just now. */
     readonly freeLost?: boolean
   }) => Effect.Effect<ReadonlyArray<Claim>, LedgerError | CorruptJournal>
@@ -505,7 +544,12 @@ export interface Ledger {
     claim: Claim
   ) => Effect.Effect<ReadonlyArray<Entry>, RunNotFound | RunPurged | CorruptJournal | LedgerError>
   /** When the next branch of these definitions that no worker has is due (ledger milliseconds). */
-  readonly nextWake: (definitions: ReadonlyArray<string>) => Effect.Effect<number | undefined, LedgerError>
+  readonly nextWake: (
+    definitions: ReadonlyArray<string>,
+    /** Queues that are served; a branch that its queue holds back is not due before that may change by itself. */
+    queues?: ReadonlyArray<string>,
+    only?: boolean
+  ) => Effect.Effect<number | undefined, LedgerError>
   /** When the next lease of a worker of another ledger lapses (ledger milliseconds). */
   readonly nextLapse: Effect.Effect<number | undefined, LedgerError>
   readonly open: (claim: Claim) => BranchJournal
@@ -522,11 +566,26 @@ export interface Ledger {
   readonly fate: (worker: string) => Effect.Effect<"dead" | "unknown", LedgerError>
   /** Makes stuck branches ready: one branch, or all of these definitions. Returns how many. */
   readonly unstick: (
-    which: { readonly branch: BranchId } | { readonly definitions: ReadonlyArray<string> }
+    which:
+      | { readonly branch: BranchId }
+      | {
+          readonly definitions: ReadonlyArray<string>
+          /** As for `claim`. */
+          readonly queues?: ReadonlyArray<string>
+          readonly only?: boolean
+        }
   ) => Effect.Effect<number, LedgerError>
 
   /** Threads of LangGraph.js on the same database. */
   readonly checkpoints: CheckpointStore
+
+  // queues
+  /** Sets a queue's limits, for all workers, from now on. One that is paused stays so. */
+  readonly setQueue: (setup: Omit<QueueSetup, "paused">) => Effect.Effect<void, LedgerError>
+  /** Pauses a queue or lets it go on; one that was never set up gets no limits. */
+  readonly pauseQueue: (name: string, paused: boolean) => Effect.Effect<void, LedgerError>
+  /** Every queue that was set up or has branches that are not over, by name. */
+  readonly queues: Effect.Effect<ReadonlyArray<QueueState>, LedgerError>
 
   // wake-ups
   /** Calls back for every announcement from now on; returns how to stop. The callback must not throw and must not block. */

@@ -19,6 +19,7 @@ import { makeLeases } from "./internal/Leases.js"
 import { migrate, requireNewest } from "./internal/Migrate.js"
 import { makePgCommit } from "./internal/PgCommit.js"
 import { makePurge } from "./internal/Purge.js"
+import { makeQueues } from "./internal/Queues.js"
 import { makeRuns } from "./internal/Runs.js"
 import { makeSqliteCommit } from "./internal/SqliteCommit.js"
 import { makeSettlements } from "./internal/Settlements.js"
@@ -91,7 +92,8 @@ const make = (options: LedgerOptions): Effect.Effect<Ledger, LedgerError, SqlCli
     yield* db.syncTime
 
     const leases = makeLeases(db, shared)
-    const claims = makeClaims(db, leases)
+    const queueing = makeQueues(db)
+    const claims = makeClaims(db, leases, queueing)
     const takers = new StartTakers()
     const commit: Commit = dialect === "pg" ? yield* makePgCommit(db) : makeSqliteCommit(db)
     const writer = new JournalWriter(db, commit, yield* Effect.runtime<never>(), claims.forget)
@@ -99,6 +101,7 @@ const make = (options: LedgerOptions): Effect.Effect<Ledger, LedgerError, SqlCli
     if (shared) yield* listen(db)
 
     const { forget: _, hold: __, ...claiming } = claims
+    const { setQueue, pauseQueue, queues } = queueing
     const ledger = {
       dialect,
       database: db.name,
@@ -106,7 +109,10 @@ const make = (options: LedgerOptions): Effect.Effect<Ledger, LedgerError, SqlCli
       now: Effect.sync(db.unsafeNow),
       unsafeNow: db.unsafeNow,
       sql,
-      ...makeRuns(db, takers, claims),
+      ...makeRuns(db, takers, claims, queueing),
+      setQueue,
+      pauseQueue,
+      queues,
       takeStarts: (taker) => takers.add(taker),
       ...makeInbox(db),
       ...makeSettlements(db),

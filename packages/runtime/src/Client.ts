@@ -13,6 +13,7 @@ import type { Problem } from "./Problem.js"
 import type { InvalidId, InvalidValue, RunCancelled, RunDied, WrongWorkflow } from "./RunError.js"
 import type * as SideEffect from "./SideEffect.js"
 import type * as Workflow from "./Workflow.js"
+import type * as WorkQueue from "./WorkQueue.js"
 
 // ── Models ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -22,6 +23,44 @@ export interface RunHandle {
   readonly branch: BranchId
   /** False if the same run had been started before. */
   readonly created: boolean
+}
+
+/** How a run is started. */
+export interface StartOptions {
+  /** The run's id, which makes the start idempotent; generated if left out. */
+  readonly run?: RunId | string
+  /** The queue that it waits in, by definition or name. Only workers that serve the queue run it. */
+  readonly queue?: WorkQueue.WorkQueue | string
+  /** Needs a `queue`: what its fairness and its limits by key go by. */
+  readonly key?: string
+  /** Needs a `queue`: a whole number; higher ones go first. 0 if left out. */
+  readonly priority?: number
+  /** Begins this long after the start, at the earliest. Not together with `startAt`. */
+  readonly delay?: Duration.DurationInput
+  /** Begins at this time, at the earliest. */
+  readonly startAt?: Date
+  /**
+   * While a run of this workflow (whatever its version) that was started with this key is not over, it is the answer, with
+   * `created: false`; the input that is given then is not looked at.
+   */
+  readonly dedupeKey?: string
+  /**
+   * Needs a `dedupeKey`: the run begins only once no other start with the key came for `period`, and no later than
+   * `maxWait` after the first. The newest runs; those before it, which never began, end as cancelled. A start that comes
+   * when the run has begun is answered by that run.
+   */
+  readonly debounce?: { readonly period: Duration.DurationInput; readonly maxWait?: Duration.DurationInput }
+}
+
+/** Queues, over all workers. */
+export interface Queues {
+  /** Sets a queue's limits from now on. A worker that is given the definition does the same when it starts. */
+  readonly set: (queue: WorkQueue.WorkQueue) => Effect.Effect<void, L.LedgerError>
+  /** Every queue that was set or has runs that are not over. */
+  readonly list: Effect.Effect<ReadonlyArray<L.QueueState>, L.LedgerError>
+  /** Nothing of it is begun or gone on with until `resume`; what runs now goes on to its next wait. */
+  readonly pause: (queue: WorkQueue.WorkQueue | string) => Effect.Effect<void, InvalidId | L.LedgerError>
+  readonly resume: (queue: WorkQueue.WorkQueue | string) => Effect.Effect<void, InvalidId | L.LedgerError>
 }
 
 /** An interrupt that nobody answered yet. */
@@ -79,11 +118,14 @@ export type ReadError = L.RunNotFound | L.RunPurged | L.CorruptJournal | L.Ledge
  * where a run id contains a slash; `<run>/main` always means the root branch.)
  */
 export interface Client {
-  /** Starts a run, durably: when this returns, the run is in the database. The same `run` id again is the same run. */
+  /**
+   * Starts a run, durably: when this returns, the run is in the database. The same `run` id again is the same run. Fails
+   * with `InvalidValue` if the options contradict each other.
+   */
   readonly start: <N extends string, I, A, E, R>(
     workflow: Workflow.Workflow<N, I, A, E, R>,
     input: I,
-    options?: { readonly run?: RunId | string }
+    options?: StartOptions
   ) => Effect.Effect<
     RunHandle,
     InvalidId | InvalidValue | L.RunConflict | L.RunPurged | L.CorruptJournal | L.LedgerError
@@ -199,6 +241,7 @@ export interface Client {
   readonly unstick: (branch: BranchId | string) => Effect.Effect<boolean, L.LedgerError>
   /** The branch's history, verified. */
   readonly history: (of: RunId | BranchId | RunHandle | string) => Effect.Effect<ReadonlyArray<Entry>, ReadError>
+  readonly queues: Queues
   /** Removes a run all of whose branches are over. */
   readonly purge: (
     run: RunId | string

@@ -16,6 +16,7 @@ import {
   Scope
 } from "effect"
 import * as WorkerSession from "./internal/WorkerSession.js"
+import * as WorkQueue from "./WorkQueue.js"
 import type * as Workflow from "./Workflow.js"
 
 export interface Worker {
@@ -33,6 +34,11 @@ export interface WorkerOptions<Ws extends ReadonlyArray<unknown>> {
   readonly lease?: Duration.DurationInput
   /** Branches that it runs at once; 1000 by default. */
   readonly concurrency?: number
+  /**
+   * The queues that it serves, by name or definition. `"default"` stands for the runs that are in no queue. Left out: these
+   * alone. A queue that is given as a definition is set up with that definition's limits when the worker starts.
+   */
+  readonly queues?: ReadonlyArray<string | WorkQueue.WorkQueue>
   /** Parked branches kept in memory to go on without replay; 100 by default. */
   readonly residentBranches?: number
   /** Bytes that parked branches may take together, as an estimate; 64 MiB by default. */
@@ -70,6 +76,9 @@ const make = (
     const ledger = yield* Ledger
     const scope = yield* Effect.scope
     const firing = new Set<string>()
+    const queues = options.queues ?? [WorkQueue.defaultName]
+    for (const queue of queues) if (typeof queue !== "string") yield* ledger.setQueue(WorkQueue.setupOf(queue))
+    const names = queues.map((queue) => (typeof queue === "string" ? queue : queue.name))
     const open = Effect.gen(function* () {
       const own = yield* Scope.fork(scope, ExecutionStrategy.sequential)
       const session = yield* Scope.extend(
@@ -80,6 +89,8 @@ const make = (
           lease: Duration.toMillis(options.lease ?? "15 seconds"),
           poll: Duration.toMillis(options.poll ?? "1 second"),
           concurrency: options.concurrency ?? 1000,
+          queues: [...new Set(names.filter((name) => name !== WorkQueue.defaultName))],
+          queuesOnly: !names.includes(WorkQueue.defaultName),
           residentBranches: options.residentBranches ?? 100,
           residentBytes: options.residentBytes ?? 67_108_864,
           firing,

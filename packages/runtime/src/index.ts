@@ -11,6 +11,7 @@ export * as Problem from "./Problem.js"
 export * as RunError from "./RunError.js"
 export * as SideEffect from "./SideEffect.js"
 export * as Worker from "./Worker.js"
+export * as WorkQueue from "./WorkQueue.js"
 export * as Workflow from "./Workflow.js"
 
 export { BranchId, Checkpoint, DeliveryId, EffectKey, ForkId, InterruptId, RunId } from "@fermata/contract"

@@ -38,6 +38,7 @@ export class AppendBuffer implements BranchJournal, PartSource {
   durable: number
 
   private readonly run: string
+  private readonly queued: boolean
   private lastAt: number
   private pending: Array<Entry> = []
   private condition: Condition | undefined
@@ -59,6 +60,7 @@ export class AppendBuffer implements BranchJournal, PartSource {
   ) {
     this.branch = claim.branch.branch
     this.run = claim.branch.run
+    this.queued = claim.branch.queue !== null
     this.epoch = claim.branch.epoch
     this.head = claim.branch.head
     this.headDigest = claim.branch.headDigest
@@ -175,7 +177,7 @@ export class AppendBuffer implements BranchJournal, PartSource {
     const entries = this.takePending(limits)
     const base = { seq: this.durable, digest: this.durableDigest }
     const mid = positionOf(entries, base)
-    const part = { branch: this.branch, run: this.run, epoch: this.epoch, base, mid, entries }
+    const part = { branch: this.branch, run: this.run, queued: this.queued, epoch: this.epoch, base, mid, entries }
     const last = entries.at(-1)
     if (last !== undefined && isTerminal(last.kind)) {
       return { ...part, head: mid, inboxSeen: null, conditional: [], letGo: endedBy(last.kind) }

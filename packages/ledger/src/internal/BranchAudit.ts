@@ -18,7 +18,7 @@ import { type Ancestor, readLineage } from "./History.js"
 import { digestAt, entriesAfter, letOthersRun, missingEntry, pageSize, payloadIf } from "./HistoryLookup.js"
 import { isIndexedKind } from "./migrations.js"
 import { settlementKey } from "./Settlements.js"
-import { isOver, type RawEntry, type RawInbox, type RawInterrupt } from "./Rows.js"
+import { claimedAs, isOver, type RawEntry, type RawInbox, type RawInterrupt } from "./Rows.js"
 
 /** What was found on one branch; `undefined` if it was purged meanwhile. */
 export interface AuditedBranch {
@@ -302,7 +302,7 @@ const derivedProblems = (
     if (
       row.workflow !== run.workflow ||
       row.version !== run.version ||
-      stored?.definition !== `${row.workflow}@${row.version}`
+      stored?.definition !== claimedAs(`${row.workflow}@${row.version}`, row.queue)
     ) {
       say("branches", null, "its definition is not its run's")
     }

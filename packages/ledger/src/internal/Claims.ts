@@ -8,7 +8,8 @@ import { verifyRun } from "./BranchRows.js"
 import type { Database, Transaction } from "./Database.js"
 import { readLineage } from "./History.js"
 import type { Leases } from "./Leases.js"
-import { branchOfRow, entryOfRow, type Int, type RawBranch, type RawRun, runOfRow } from "./Rows.js"
+import type { Queues } from "./Queues.js"
+import { branchOfRow, claimedAs, entryOfRow, type Int, type RawBranch, type RawRun, runOfRow } from "./Rows.js"
 
 /** The operations of this file. */
 export interface Claims extends Pick<Ledger, "claim" | "disown" | "nextWake" | "ownedInboxHeads" | "unstick"> {
@@ -34,9 +35,19 @@ interface Background extends RawRun {
 /** SQLite unites a limited number of queries: more definitions than this are looked at in several. */
 const mostUnited = 200
 
-/** Makes them over a database and its leases. */
-export const makeClaims = (db: Database, leases: Leases): Claims => {
+/** What a claim takes from: the branches that stand in no queue, or a queue. */
+type Source =
+  | { readonly _tag: "Nothing" }
+  | { readonly _tag: "Unqueued"; readonly seen: ReadonlyArray<string> }
+  | { readonly _tag: "Queue"; readonly name: string }
+
+const nothing: Source = { _tag: "Nothing" }
+
+/** Makes them over a database, its leases and its queues. */
+export const makeClaims = (db: Database, leases: Leases, queues: Pick<Queues, "nextTurn" | "take">): Claims => {
   const { sql } = db
+  /** Claims so far: what has work is served in turn. */
+  let turns = 0
   /** What was handed out and is held, by branch: to find what a claim took whose reply was lost. */
   const handed = new Map<string, number>()
   /** Workers whose last claim's reply did not come. */
@@ -97,11 +108,19 @@ export const makeClaims = (db: Database, leases: Leases): Claims => {
   const take = (
     transaction: Transaction,
     options: Parameters<Ledger["claim"]>[0],
-    seen: ReadonlyArray<string>,
+    source: Source,
     afterLostReply: boolean
   ) =>
     Effect.gen(function* () {
-      const rows = yield* occupyDue(options, seen)
+      const { definitions, limit, worker } = options
+      const rows =
+        source._tag === "Nothing"
+          ? []
+          : source._tag === "Unqueued"
+            ? yield* occupyDue(options, source.seen)
+            : yield* queues.take(source.name, definitions, limit, (branch) =>
+                occupy(worker, sql`branch_id = ${branch} AND owner IS NULL AND status = 'ready'`)
+              )
       const lost = afterLostReply
         ? (yield* sql<RawBranch>`SELECT * FROM fermata_branches WHERE owner = ${options.worker}`).filter(
             (row) => handed.get(row.branch_id) !== Number(row.epoch) && !rows.some((r) => r.branch_id === row.branch_id)
@@ -184,6 +203,7 @@ export const makeClaims = (db: Database, leases: Leases): Claims => {
       yield* sql`UPDATE fermata_branches SET owner = NULL, status = 'stuck', ready_at = NULL, problem = ${problem}
         WHERE branch_id = ${branch.branch}`
       transaction.announce({ _tag: "Changed", branch: branch.branch })
+      if (branch.queue !== null) transaction.announce({ _tag: "Ready" })
     })
 
   const claim: Claims["claim"] = Effect.fn("Ledger.claim")((options) =>
@@ -192,10 +212,20 @@ export const makeClaims = (db: Database, leases: Leases): Claims => {
       if (options.definitions.length === 0 || options.limit < 1) return []
       // An idle look takes no write lock.
       const { definitions, limit, worker } = options
-      const seen = yield* db.query("look for work", dueBranches(definitions, db.dialect === "pg" ? 1 : limit))
-      if (seen.length === 0 && !uncertain.has(worker)) return []
+      const only = options.only ?? false
+      const seen = only
+        ? []
+        : yield* db.query("look for work", dueBranches(definitions, db.dialect === "pg" ? 1 : limit))
+      const sources: Array<Source> = seen.length === 0 ? [] : [{ _tag: "Unqueued", seen }]
+      for (const name of options.queues ?? []) {
+        const turn = yield* db.query("look at a queue", queues.nextTurn(name, definitions))
+        if (turn !== undefined && turn <= db.unsafeNow()) sources.push({ _tag: "Queue", name })
+      }
+      // One source a transaction: it locks one queue, and none keeps the others from being served.
+      const source = sources[turns++ % Math.max(1, sources.length)]
+      if (source === undefined && !uncertain.has(worker)) return []
       const claims = yield* db.transaction("claim branches", (transaction) => {
-        const claimed = take(transaction, options, seen, uncertain.has(worker))
+        const claimed = take(transaction, options, source ?? nothing, uncertain.has(worker))
         // Until the reply is there: if this try's is lost, the next one looks for what it took (LV).
         uncertain.add(worker)
         return claimed
@@ -206,11 +236,16 @@ export const makeClaims = (db: Database, leases: Leases): Claims => {
     })
   )
 
-  const nextWake: Claims["nextWake"] = (definitions) =>
+  const nextWake: Claims["nextWake"] = (definitions, served = [], only = false) =>
     db.query(
       "look for the next wake-up",
       Effect.gen(function* () {
         const times: Array<number> = []
+        for (const queue of served) {
+          const turn = yield* queues.nextTurn(queue, definitions)
+          if (turn !== undefined) times.push(turn)
+        }
+        if (only) return times.length === 0 ? undefined : Math.min(...times)
         for (const some of Arr.chunksOf(definitions, mostUnited)) {
           const earliest = (definition: string) =>
             sql`SELECT MIN(ready_at) AS next FROM fermata_branches
@@ -235,7 +270,16 @@ export const makeClaims = (db: Database, leases: Leases): Claims => {
     db.transaction("make stuck branches ready", (transaction) =>
       Effect.gen(function* () {
         if ("definitions" in which && which.definitions.length === 0) return 0
-        const chosen = "branch" in which ? sql`branch_id = ${which.branch}` : sql.in("definition", which.definitions)
+        const chosen =
+          "branch" in which
+            ? sql`branch_id = ${which.branch}`
+            : sql.in(
+                "definition",
+                which.definitions.flatMap((definition) => [
+                  ...(which.only === true ? [] : [definition]),
+                  ...(which.queues ?? []).map((queue) => claimedAs(definition, queue))
+                ])
+              )
         const rows = yield* sql`UPDATE fermata_branches
           SET status = 'ready', ready_at = ${db.unsafeNow()}, problem = NULL
           WHERE status = 'stuck' AND ${chosen} RETURNING branch_id`

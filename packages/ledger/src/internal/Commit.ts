@@ -20,6 +20,8 @@ export interface Position {
 export interface Part {
   readonly branch: string
   readonly run: string
+  /** It stands in a queue: letting go of it may let another one run. */
+  readonly queued: boolean
   readonly epoch: number
   readonly base: Position
   readonly mid: Position
@@ -143,6 +145,10 @@ export const announcementsOf = (
 ): ReadonlyArray<Announcement> => {
   // The branch id was checked where the claim came from.
   const changed: Announcement = { _tag: "Changed", branch: part.branch as Entry["branch"] }
-  if (stored && part.letGo !== null) return part.letGo.status === "ready" ? [{ _tag: "Ready" }] : [changed]
+  if (stored && part.letGo !== null) {
+    if (part.letGo.status === "ready") return [{ _tag: "Ready" }]
+    // LV: a slot is free that others wait for.
+    return part.queued ? [changed, { _tag: "Ready" }] : [changed]
+  }
   return entries.some((entry) => entry.kind === "interrupt.opened") ? [changed] : []
 }

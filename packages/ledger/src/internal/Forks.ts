@@ -359,9 +359,11 @@ const writeChild = (
     }
     yield* sql`
       INSERT INTO fermata_branches
-        (branch_id, run_id, workflow, version, definition, parent, fork_seq, fork_digest, status, head, head_digest, epoch, ready_at, created_at)
-      VALUES (${child}, ${parent.run}, ${parent.workflow}, ${parent.version}, ${`${parent.workflow}@${parent.version}`},
-        ${parent.branch}, ${position.seq}, ${firstDigest}, 'ready', ${head}, ${headDigest}, 0, ${now}, ${now})`
+        (branch_id, run_id, workflow, version, definition, parent, fork_seq, fork_digest, status, head, head_digest, epoch,
+          ready_at, created_at, queue, queue_key, priority, queue_rank)
+      SELECT ${child}, run_id, workflow, version, definition, branch_id, ${position.seq}, ${firstDigest}, 'ready', ${head},
+        ${headDigest}, 0, ${now}, ${now}, queue, queue_key, priority, queue_rank
+      FROM fermata_branches WHERE branch_id = ${parent.branch}`
     // What the parent accepted and had not journaled is not inherited: it is open on the child.
     const open = position.open.filter(({ id }) => id !== position.first?.key)
     for (const { id, name, payload, seq, openedAt } of open) {

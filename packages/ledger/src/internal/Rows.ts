@@ -36,6 +36,10 @@ export interface RawBranch {
   readonly inbox_head: Int
   readonly problem: string | null
   readonly created_at: Int
+  readonly queue: string | null
+  readonly queue_key: string | null
+  readonly priority: Int | null
+  readonly queue_rank: Int | null
 }
 
 /** A row of `fermata_journal`. */
@@ -86,6 +90,11 @@ export const runOfRow = (row: RawRun): RunRow => ({
   digest: row.digest
 })
 
+/** What a worker claims by: a queued branch is out of reach of claims that do not name its queue. */
+export const claimedAs = (definition: string, queue: string | null): string =>
+  // No definition's name has a bar.
+  queue === null ? definition : `${definition}|${queue}`
+
 /** The branch that a row is. */
 export const branchOfRow = (row: RawBranch): BranchInfo => ({
   branch: row.branch_id as BranchId,
@@ -98,6 +107,7 @@ export const branchOfRow = (row: RawBranch): BranchInfo => ({
   headDigest: row.head_digest,
   epoch: Number(row.epoch),
   owner: row.owner,
+  queue: row.queue,
   inboxHead: Number(row.inbox_head),
   readyAt: row.ready_at === null ? null : Number(row.ready_at),
   problem: row.problem,

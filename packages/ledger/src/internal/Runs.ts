@@ -1,25 +1,41 @@
 /** Starting runs, and reading runs, branches and histories. */
 import { admitStart, type Entry, isTerminal, rootBranch, type StoredRun, type TerminalKind } from "@fermata/contract"
+import type { SqlError } from "@effect/sql/SqlError"
 import { Effect, Exit } from "effect"
 import type { BranchInfo, Claim, Ledger, RunRow, StartReceipt, StartRequest } from "../Ledger.js"
 import { CorruptJournal, RunConflict, RunPurged } from "../LedgerError.js"
 import { branchNotFound, notFound, readBranch, readRun, runState } from "./BranchRows.js"
 import type { Claims } from "./Claims.js"
-import type { Database } from "./Database.js"
+import type { Database, Transaction } from "./Database.js"
+import { dedupe } from "./Dedupe.js"
 import { entryDigest, runDigest } from "./Digest.js"
 import { readEntries, readHistory } from "./History.js"
+import type { Queues } from "./Queues.js"
 import type { StartTakers } from "./StartTakers.js"
-import { branchOfRow, entryOfRow, isOver, type RawBranch, type RawEntry } from "./Rows.js"
+import { branchOfRow, claimedAs, entryOfRow, isOver, type RawBranch, type RawEntry } from "./Rows.js"
 
 type Runs = Pick<Ledger, "start" | "run" | "branch" | "branches" | "list" | "history" | "claimed" | "ending">
 
+/** What starting a run within a transaction gives: a `claim` if the worker that it was started for has it. */
+interface Begun {
+  readonly receipt: StartReceipt
+  readonly claim: (Claim & { readonly first: Entry }) | undefined
+}
+
 /** The ledger's operations on runs. */
-export const makeRuns = (db: Database, takers: StartTakers, claims: Pick<Claims, "forget" | "hold">): Runs => {
+export const makeRuns = (
+  db: Database,
+  takers: StartTakers,
+  claims: Pick<Claims, "forget" | "hold">,
+  queues: Pick<Queues, "rank">
+): Runs => {
   const { sql } = db
 
   const start: Runs["start"] = Effect.fn("Ledger.start")((request) =>
     Effect.suspend(() => {
-      const taker = takers.reserve(`${request.workflow}@${request.version}`)
+      // What may have to wait, or not be the run that is meant, is for a claim.
+      const plain = request.queue === undefined && request.startAt === undefined && request.dedupe === undefined
+      const taker = plain ? takers.reserve(`${request.workflow}@${request.version}`) : undefined
       if (taker === undefined) return Effect.map(begin(request, undefined), ({ receipt }) => receipt)
       return Effect.onExit(begin(request, taker.worker), (exit) =>
         Effect.sync(() => {
@@ -33,69 +49,96 @@ export const makeRuns = (db: Database, takers: StartTakers, claims: Pick<Claims,
 
   /** Starts a run. A `worker` has claimed it then, unless the run existed. */
   const begin = (request: StartRequest, worker: string | undefined) =>
-    db.transaction("start a run", (transaction) =>
-      Effect.gen(function* () {
-        const branch = rootBranch(request.run)
-        const createdAt = db.unsafeNow()
-        const fields: Omit<RunRow, "digest"> = {
-          run: request.run,
-          workflow: request.workflow,
-          version: request.version,
-          input: request.input,
-          inputDigest: request.inputDigest,
-          createdAt
+    db.transaction("start a run", (transaction) => startWithin(transaction, request, worker))
+
+  const startWithin = (
+    transaction: Transaction,
+    request: StartRequest,
+    worker: string | undefined
+  ): Effect.Effect<Begun, RunConflict | RunPurged | CorruptJournal | SqlError> =>
+    Effect.gen(function* () {
+      const branch = rootBranch(request.run)
+      const createdAt = db.unsafeNow()
+      let readyAt = Math.max(createdAt, request.startAt ?? createdAt)
+      if (request.dedupe !== undefined) {
+        const known = yield* readRun(db, request.run)
+        if (known === undefined && (yield* runState(db, request.run)) === "unknown") {
+          const deduped = yield* dedupe(db, transaction, request, request.dedupe, readyAt)
+          if (deduped._tag === "Existing") {
+            return { receipt: { branch: deduped.branch, created: false }, claim: undefined }
+          }
+          readyAt = deduped.startAt
         }
-        const digest = runDigest(fields)
-        // The insert comes first: it is the lock under which two starts of one id find out who created it.
-        const inserted = yield* sql`INSERT INTO fermata_runs
+      }
+      const fields: Omit<RunRow, "digest"> = {
+        run: request.run,
+        workflow: request.workflow,
+        version: request.version,
+        input: request.input,
+        inputDigest: request.inputDigest,
+        createdAt
+      }
+      const digest = runDigest(fields)
+      // The insert comes first: it is the lock under which two starts of one id find out who created it.
+      const inserted = yield* sql`INSERT INTO fermata_runs
           (run_id, workflow, version, input, input_digest, created_at, digest)
           SELECT ${request.run}, ${request.workflow}, ${request.version}, ${request.input}, ${request.inputDigest},
             ${createdAt}, ${digest}
           WHERE NOT EXISTS (SELECT 1 FROM fermata_purged WHERE run_id = ${request.run})
           ON CONFLICT (run_id) DO NOTHING RETURNING run_id`
-        let stored: StoredRun = { _tag: "Absent" }
-        if (inserted.length === 0) {
-          const run = yield* readRun(db, request.run)
-          stored =
-            run !== undefined
-              ? { _tag: "Present", workflow: run.workflow, version: run.version, inputDigest: run.inputDigest }
-              : { _tag: "Purged" }
-        }
-        const verdict = admitStart(stored, request)
-        switch (verdict._tag) {
-          case "Existing":
-            return { receipt: { branch, created: false } satisfies StartReceipt, claim: undefined }
-          case "Purged":
-            return yield* new RunPurged({ run: request.run })
-          case "Conflict":
-            return yield* new RunConflict({
-              run: request.run,
-              differs: verdict.differs,
-              stored: stored._tag === "Present" ? `${stored.workflow} ${stored.version}` : ""
-            })
-          case "Create":
-        }
-        // A purge that committed while the insert waited for it was not seen by it (PostgreSQL).
-        if (db.dialect === "pg" && (yield* runState(db, request.run)) === "purged") {
+      let stored: StoredRun = { _tag: "Absent" }
+      if (inserted.length === 0) {
+        const run = yield* readRun(db, request.run)
+        stored =
+          run !== undefined
+            ? { _tag: "Present", workflow: run.workflow, version: run.version, inputDigest: run.inputDigest }
+            : { _tag: "Purged" }
+      }
+      const verdict = admitStart(stored, request)
+      switch (verdict._tag) {
+        case "Existing":
+          return { receipt: { branch, created: false } satisfies StartReceipt, claim: undefined }
+        case "Purged":
           return yield* new RunPurged({ run: request.run })
-        }
-        const claim = freshClaim({ ...fields, digest }, worker ?? null)
-        const { branch: row, first } = claim
+        case "Conflict":
+          return yield* new RunConflict({
+            run: request.run,
+            differs: verdict.differs,
+            stored: stored._tag === "Present" ? `${stored.workflow} ${stored.version}` : ""
+          })
+        case "Create":
+      }
+      // A purge that committed while the insert waited for it was not seen by it (PostgreSQL).
+      if (db.dialect === "pg" && (yield* runState(db, request.run)) === "purged") {
+        return yield* new RunPurged({ run: request.run })
+      }
+      const claim = freshClaim({ ...fields, digest }, worker ?? null, readyAt, request.queue?.name ?? null)
+      const { branch: row, first } = claim
+      const definition = claimedAs(`${row.workflow}@${row.version}`, row.queue)
+      if (request.queue === undefined) {
         yield* sql`INSERT INTO fermata_branches (branch_id, run_id, workflow, version, definition, status, head,
-            head_digest, epoch, owner, ready_at, created_at)
-          VALUES (${branch}, ${row.run}, ${row.workflow}, ${row.version}, ${`${row.workflow}@${row.version}`},
-            ${row.status}, 1, ${row.headDigest}, ${row.epoch}, ${row.owner}, ${row.readyAt}, ${createdAt})`
-        yield* sql`INSERT INTO fermata_journal (branch_id, seq, kind, key, payload, epoch, at, digest)
+              head_digest, epoch, owner, ready_at, created_at)
+            VALUES (${branch}, ${row.run}, ${row.workflow}, ${row.version}, ${definition},
+              ${row.status}, 1, ${row.headDigest}, ${row.epoch}, ${row.owner}, ${row.readyAt}, ${createdAt})`
+      } else {
+        const { key, name, priority } = request.queue
+        const rank = yield* queues.rank(request.queue)
+        yield* sql`INSERT INTO fermata_branches (branch_id, run_id, workflow, version, definition, status, head,
+              head_digest, epoch, owner, ready_at, created_at, queue, queue_key, priority, queue_rank)
+            VALUES (${branch}, ${row.run}, ${row.workflow}, ${row.version}, ${definition},
+              ${row.status}, 1, ${row.headDigest}, ${row.epoch}, ${row.owner}, ${row.readyAt}, ${createdAt},
+              ${name}, ${key}, ${priority}, ${rank})`
+      }
+      yield* sql`INSERT INTO fermata_journal (branch_id, seq, kind, key, payload, epoch, at, digest)
           VALUES (${branch}, 1, ${first.kind}, ${first.key}, ${first.payload}, 0, ${createdAt}, ${first.digest})`
-        // Before the commit: from then on its owner's next claim could find it.
-        if (worker === undefined) transaction.announce({ _tag: "Ready" })
-        else claims.hold(branch, firstEpoch)
-        return {
-          receipt: { branch, created: true } satisfies StartReceipt,
-          claim: worker === undefined ? undefined : claim
-        }
-      })
-    )
+      // Before the commit: from then on its owner's next claim could find it.
+      if (worker === undefined) transaction.announce({ _tag: "Ready" })
+      else claims.hold(branch, firstEpoch)
+      return {
+        receipt: { branch, created: true } satisfies StartReceipt,
+        claim: worker === undefined ? undefined : claim
+      }
+    })
 
   const run: Runs["run"] = Effect.fn("Ledger.run")((id) =>
     db.query(
@@ -212,7 +255,12 @@ export const makeRuns = (db: Database, takers: StartTakers, claims: Pick<Claims,
 const firstEpoch = 1
 
 /** What is stored of a run that begins: its root branch, owned by `owner` or ready for a worker, and its first entry. */
-const freshClaim = (run: RunRow, owner: string | null): Claim & { readonly first: Entry } => {
+const freshClaim = (
+  run: RunRow,
+  owner: string | null,
+  readyAt: number,
+  queue: string | null
+): Claim & { readonly first: Entry } => {
   const branch = rootBranch(run.run)
   const { createdAt, version, workflow } = run
   const payload = JSON.stringify({ workflow, version, run: run.digest })
@@ -225,14 +273,15 @@ const freshClaim = (run: RunRow, owner: string | null): Claim & { readonly first
       run: run.run,
       workflow,
       version,
-      status: owner === null ? "ready" : "running",
+      status: owner !== null ? "running" : readyAt > createdAt ? "waiting" : "ready",
       parent: null,
       head: 1,
       headDigest: first.digest,
       epoch: owner === null ? 0 : firstEpoch,
       owner,
+      queue,
       inboxHead: 0,
-      readyAt: owner === null ? createdAt : null,
+      readyAt: owner === null ? readyAt : null,
       problem: null,
       createdAt
     },

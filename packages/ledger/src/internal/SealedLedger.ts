@@ -180,6 +180,9 @@ export const sealedLedger = (ledger: Ledger, codecs: ReadonlyArray<PayloadCodec>
           receipt === undefined ? Effect.fail(reused) : Effect.succeed(receipt)
         )
       ),
+    setQueue: ledger.setQueue,
+    pauseQueue: ledger.pauseQueue,
+    queues: ledger.queues,
     pendingInterrupts: (options) =>
       opening(ledger.pendingInterrupts(options), (pending) =>
         pending.map((each) => ({ ...each, payload: sealing.open(each.payload) }))

@@ -192,6 +192,39 @@ const threads = (dialect: "sqlite" | "pg"): ReadonlyArray<string> => {
 /** Which definitions a worker serves, as a JSON array: `null` for workers that registered before this was kept. */
 const serves = (): ReadonlyArray<string> => [`ALTER TABLE fermata_workers ADD COLUMN serves TEXT`]
 
+/** Runs that stand in queues, and dedupe keys. */
+const queues = (dialect: "sqlite" | "pg"): ReadonlyArray<string> => {
+  const { int, table } = dialectOf(dialect)
+  const text = dialect === "sqlite" ? "TEXT" : 'TEXT COLLATE "C"'
+  const add = (column: string) => `ALTER TABLE fermata_branches ADD COLUMN ${column}`
+  return [
+    add(`queue ${text}`),
+    add(`queue_key ${text}`),
+    add(`priority ${int}`),
+    add(`queue_rank ${int}`),
+    // All of them hold rows of queued branches only: others pay nothing.
+    `CREATE INDEX fermata_branches_in_line ON fermata_branches (queue, priority DESC, queue_rank, ready_at)
+      WHERE queue IS NOT NULL AND owner IS NULL AND status = 'ready'`,
+    `CREATE INDEX fermata_branches_of_key ON fermata_branches (queue, queue_key, priority, queue_rank)
+      WHERE queue IS NOT NULL AND epoch = 0`,
+    `CREATE INDEX fermata_branches_queue_later ON fermata_branches (queue, ready_at)
+      WHERE queue IS NOT NULL AND owner IS NULL AND status IN ('waiting', 'stuck') AND ready_at IS NOT NULL`,
+    `CREATE INDEX fermata_branches_slots ON fermata_branches (queue, queue_key) WHERE queue IS NOT NULL AND owner IS NOT NULL`,
+    `CREATE INDEX fermata_branches_begun ON fermata_branches (queue, queue_key)
+      WHERE queue IS NOT NULL AND epoch > 0 AND status IN ('ready', 'running', 'waiting', 'stuck')`,
+    table(
+      "fermata_queues",
+      `queue TEXT NOT NULL PRIMARY KEY, concurrency ${int}, key_concurrency ${int}, rate_limit ${int}, rate_per ${int},
+       hold TEXT NOT NULL, paused ${int} NOT NULL, full_at ${int} NOT NULL`
+    ),
+    table(
+      "fermata_dedupe",
+      `workflow TEXT NOT NULL, key TEXT NOT NULL, run_id TEXT NOT NULL, since ${int} NOT NULL, PRIMARY KEY (workflow, key)`
+    ),
+    `CREATE INDEX fermata_dedupe_run ON fermata_dedupe (run_id)`
+  ]
+}
+
 /** Runs the statements that a migration has in the database's dialect. */
 const statements = (of: (dialect: "sqlite" | "pg") => ReadonlyArray<string>) =>
   Effect.gen(function* () {
@@ -205,7 +238,8 @@ export const migrations: Record<string, Effect.Effect<void, unknown, SqlClient>>
   "1_foundation": statements(foundation),
   "2_chunks": statements(chunks),
   "3_threads": statements(threads),
-  "4_serves": statements(serves)
+  "4_serves": statements(serves),
+  "5_queues": statements(queues)
 }
 
 /** The newest migration that this code knows; a database beyond it is left alone. */

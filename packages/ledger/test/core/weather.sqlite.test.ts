@@ -206,6 +206,7 @@ describe("a lost reply", () => {
   const part: Part = {
     branch: "r/main",
     run: "r",
+    queued: false,
     epoch: 3,
     base: digest(5),
     mid: digest(6),

@@ -6,6 +6,7 @@ import { forkSuite } from "./forks.js"
 import { lifecycleSuite } from "./lifecycles.js"
 import type { Place } from "./Place.js"
 import { purgeSuite } from "./purges.js"
+import { queueSuite } from "./queues.js"
 import { settlementSuite } from "./settlements.js"
 import { verificationSuite } from "./verification.js"
 
@@ -17,6 +18,7 @@ export const outsideSuite = (place: Place): void => {
     describe("purges", () => purgeSuite(place))
     describe("lifecycles", () => lifecycleSuite(place))
     describe("chunks", () => chunkSuite(place))
+    describe("queues", () => queueSuite(place))
     describe("verification", () => verificationSuite(place))
   })
 }

@@ -3,7 +3,7 @@ import { BranchId, DeliveryId, ForkId, idProblem, InterruptId, RunId, runOf } fr
 import { type DeliverRequest, jsonDigest, type Ledger, type SettleRequest, UnknownEffect } from "@fermata/ledger"
 import { Array as Arr, Duration, Effect, Either, Option, Schema } from "effect"
 import { randomUUID } from "node:crypto"
-import type { Client, Settlement } from "../Client.js"
+import type { Client, Settlement, StartOptions } from "../Client.js"
 import type * as Node from "../Node.js"
 import { InvalidId, InvalidValue, WrongWorkflow } from "../RunError.js"
 import type * as SideEffect from "../SideEffect.js"
@@ -14,6 +14,7 @@ import type * as Codec from "./Codec.js"
 import { describe, describeRows, pendingOf } from "./Describe.js"
 import { listen } from "./Listen.js"
 import { outcomeOf } from "./Ending.js"
+import { checkedStart, queues } from "./Starting.js"
 
 const checkRun = checkedId("run id", RunId)
 const checkBranch = checkedId("branch id", BranchId)
@@ -32,18 +33,20 @@ export const make = (ledger: Ledger, options: { readonly poll?: Duration.Duratio
     start: Effect.fn("Client.start")(function* <N extends string, I, A, E, R>(
       workflow: Workflow.Workflow<N, I, A, E, R>,
       input: I,
-      options?: { readonly run?: RunId | string }
+      options: StartOptions = {}
     ) {
-      const run = yield* options?.run === undefined ? Effect.succeed(RunId.make(randomUUID())) : checkRun(options.run)
+      const run = yield* options.run === undefined ? Effect.succeed(RunId.make(randomUUID())) : checkRun(options.run)
+      const how = yield* checkedStart(options, ledger.unsafeNow())
       const json = yield* encoded(workflow.codecs.input, input, `input of workflow ${workflow.name}`, ledger.maxPayload)
       const { branch, created } = yield* ledger.start({
         run,
         workflow: workflow.name,
         version: workflow.version,
         input: json,
-        inputDigest: jsonDigest(json)
+        inputDigest: jsonDigest(json),
+        ...how
       })
-      return { run, branch, created }
+      return { run: runOf(branch), branch, created }
     }),
 
     result: Effect.fn("Client.result")(function* <N extends string, I, A, E, R>(
@@ -195,6 +198,8 @@ export const make = (ledger: Ledger, options: { readonly poll?: Duration.Duratio
       const { entries } = yield* ledger.history(yield* branchOf(ledger, of))
       return entries
     }),
+
+    queues: queues(ledger),
 
     purge: Effect.fn("Client.purge")(function* (run) {
       return yield* ledger.purge(yield* runNamed(run))

@@ -7,6 +7,7 @@ import {
   type Announcement,
   type BranchInfo,
   type Claim,
+  claimedAs,
   Fenced,
   type Ledger,
   type LedgerError,
@@ -29,6 +30,9 @@ export interface SessionOptions {
   readonly lease: number
   readonly poll: number
   readonly concurrency: number
+  /** Queues that it serves; with `queuesOnly` nothing else. */
+  readonly queues: ReadonlyArray<string>
+  readonly queuesOnly: boolean
   readonly residentBranches: number
   readonly residentBytes: number
   /** `once` firings under way in this process, whichever session began them. */
@@ -132,7 +136,11 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
     }
 
     const place = yield* ProcessTable.self
-    const lease = yield* ledger.register({ lease: options.lease, place, look: ProcessTable.sight, definitions })
+    const serves = [
+      ...(options.queuesOnly ? [] : definitions),
+      ...options.queues.flatMap((queue) => definitions.map((definition) => claimedAs(definition, queue)))
+    ]
+    const lease = yield* ledger.register({ lease: options.lease, place, look: ProcessTable.sight, definitions: serves })
     const { worker } = lease
     const host: BranchHost = { ledger, worker, runtime: options.runtime, firing: options.firing, onRest }
 
@@ -218,13 +226,21 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
           const room = Math.min(options.concurrency - running.size - reserved, claimAtMost)
           if (room <= 0 || stopping) return
           heard.clear()
-          const claims = yield* ledger.claim({ worker, definitions, limit: room, freeLost })
+          const claims = yield* ledger.claim({
+            worker,
+            definitions,
+            limit: room,
+            freeLost,
+            queues: options.queues,
+            only: options.queuesOnly
+          })
           for (const claim of claims) {
             yield* begin(claim)
             const { branch } = claim.branch
             if (heard.has(branch)) running.get(branch)?.inboxChanged()
           }
-          if (claims.length < room) return
+          // A claim takes from one queue: others may have more.
+          if (claims.length === 0 || (claims.length < room && options.queues.length === 0)) return
         }
       })
 
@@ -260,6 +276,8 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
     const listen = (announcement: Announcement): void => {
       switch (announcement._tag) {
         case "Ready":
+          // It may be ready later: a delayed start, or one that its queue holds back.
+          due = undefined
           return wake()
         case "Inbox":
           heard.add(announcement.branch)
@@ -310,7 +328,10 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
       const full = !hasRoom()
       if (!full && (thorough || due === undefined || ledger.unsafeNow() >= due)) {
         due = Infinity
-        const next = yield* Effect.orElseSucceed(ledger.nextWake(definitions), () => undefined)
+        const next = yield* Effect.orElseSucceed(
+          ledger.nextWake(definitions, options.queues, options.queuesOnly),
+          () => undefined
+        )
         // Whoever came to rest meanwhile asked for another look.
         if (due === Infinity) due = next ?? Infinity
       }
@@ -325,12 +346,17 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
       })
     )
     // Stuck branches may meet corrected code now.
-    yield* attempt("freeing stuck branches", Effect.asVoid(ledger.unstick({ definitions })))
-    yield* Effect.forkScoped(Effect.forever(turn))
-    yield* Effect.acquireRelease(
-      Effect.sync(() => ledger.takeStarts(taker)),
-      (stop) => Effect.sync(stop)
+    yield* attempt(
+      "freeing stuck branches",
+      Effect.asVoid(ledger.unstick({ definitions, queues: options.queues, only: options.queuesOnly }))
     )
+    yield* Effect.forkScoped(Effect.forever(turn))
+    if (!options.queuesOnly) {
+      yield* Effect.acquireRelease(
+        Effect.sync(() => ledger.takeStarts(taker)),
+        (stop) => Effect.sync(stop)
+      )
+    }
     yield* Effect.addFinalizer(() =>
       Effect.sync(() => {
         stopping = true
