@@ -134,7 +134,7 @@ export const queueSuite = (place: Place): void => {
       if (at === 0) expect(ready).toBe(1)
       // Key a is full: the slot is for b, though a's have waited longer.
       expect(runs(queue.name, yield* all)).toEqual(["b1"])
-      const [state] = (yield* ledger.queues).filter(({ name }) => name === queue.name)
+      const state = (yield* ledger.queues).find(({ name }) => name === queue.name)
       expect(state).toMatchObject({ ready: 4, running: 3, waiting: 0, concurrency: 3 })
     }))
 
