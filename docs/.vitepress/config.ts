@@ -21,7 +21,7 @@ const sidebar = [
   ]),
   group("Write workflows", [
     ["Streaming out", "streaming"],
-      ["Queues", "queues"],
+    ["Queues", "queues"],
     ["Language models", "models"],
     ["Changing workflows", "versions"],
     ["With promises", "promise"]
