@@ -1,5 +1,5 @@
 /**
- * A real child process of a test: started on compiled code, stopped at points of its course, killed, frozen, and never
+ * A real child process of a test: started, stopped at points of its course, killed, frozen, and never
  * outliving the scope that it was started in. The script's side is `Inside.ts`.
  */
 import { Data, Deferred, Effect, Exit, FiberId, Schema, type Scope } from "effect"

@@ -64,6 +64,22 @@ describe("sequences in which ledger and model once differed", () => {
 const wrong: Readonly<Record<string, Partial<Decisions>>> = {
   "a start that exists is created again": { admitStart: () => ({ _tag: "Create" }) },
   "an answer is accepted whatever came before": { judgeDelivery: () => ({ _tag: "Accepted" }) },
+  "a question that closed takes an answer": {
+    judgeDelivery: (facts, request) =>
+      shippedDecisions.judgeDelivery(
+        facts.interrupt._tag === "Closed" ? { ...facts, interrupt: { _tag: "Open" } } : facts,
+        request
+      )
+  },
+  "a fork is made at a question that is not open": {
+    admitFork: (facts, request) => shippedDecisions.admitFork({ ...facts, interruptOpen: undefined }, request)
+  },
+  "a question that closed gives a reason that is not its own": {
+    judgeDelivery: (facts, request) => {
+      const verdict = shippedDecisions.judgeDelivery(facts, request)
+      return verdict._tag === "InterruptClosed" ? { ...verdict, reason: "no reason" } : verdict
+    }
+  },
   "a cancel is always news": { admitCancel: () => ({ _tag: "Accepted" }) },
   "a zombie writes": {
     admitAppend: (row, request) =>
