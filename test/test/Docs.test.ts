@@ -5,6 +5,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promis
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
+import { ModuleKind, ScriptTarget, transpileModule } from "typescript"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 const run = promisify(execFile)
@@ -68,5 +69,18 @@ describe("the pages", () => {
       "sent twice"
     ])
     expect(await hello()).toEqual(["sent twice"])
+  }, 60_000)
+
+  it("have a LangGraph.js graph that asks once, and is answered", async () => {
+    const [program = ""] = await programsOf("docs/langgraph-checkpoint.md")
+    const options = { module: ModuleKind.ESNext, target: ScriptTarget.ES2022 }
+    await writeFile(join(folder, "refunds.mjs"), transpileModule(program, { compilerOptions: options }).outputText)
+    const { stdout } = await run(process.execPath, ["refunds.mjs"], { cwd: folder })
+    expect(stdout.trimEnd().split("\n")).toEqual([
+      "mailing the manager",
+      "Refund 40 EUR?",
+      "refunding 40 EUR",
+      "receipt 1"
+    ])
   }, 60_000)
 })
