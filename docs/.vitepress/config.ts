@@ -29,6 +29,7 @@ const sidebar = [
   group("Run them", [
     ["The command line", "command-line"],
     ["Operations", "operations"],
+    ["Observability", "observability"],
     ["Compression and encryption", "payloads"]
   ]),
   group("Coming from", [

@@ -8,6 +8,7 @@
 import type { SqlError } from "@effect/sql/SqlError"
 import { Effect, Runtime } from "effect"
 import { Fenced, type LedgerError, LedgerUnavailable, LedgerUnusable } from "../LedgerError.js"
+import { commitEntries, commitMillis } from "../LedgerMetrics.js"
 import { announcementsOf, type Commit, type Part, type PartOutcome, storedEntries } from "./Commit.js"
 import { backoff, type Database, hostSleep } from "./Database.js"
 import { causeOf, failureKind, ledgerError } from "./SqlFailure.js"
@@ -136,15 +137,20 @@ export class JournalWriter {
     this.urgent = false
     this.lingeringAppends = 0
     const taken = this.gather()
+    const began = performance.now()
     // What did not fit in the commit is not made to wait for company again.
     if (this.waiting.size > 0) this.urgent = true
     const unsettled = this.settleNow(taken)
-    if (unsettled.length === 0) return this.schedule()
+    if (unsettled.length === 0) {
+      measure(taken, began)
+      return this.schedule()
+    }
     this.committing = true
     this.trouble = undefined
     Runtime.runCallback(this.runtime)(this.untilKnown(unsettled, 0, performance.now()), {
       onExit: (exit) => {
         this.committing = false
+        measure(taken, began)
         // Only a defect of the writer itself ends here: its branches must not hang.
         if (exit._tag === "Failure") {
           const cause = ledgerError(exit.cause, "append", this.db.name)
@@ -244,4 +250,13 @@ export class JournalWriter {
     }
     return true
   }
+}
+
+/** Counts a commit that is over, however it ended. */
+const measure = (taken: ReadonlyArray<Taken>, began: number): void => {
+  if (taken.length === 0) return
+  let entries = 0
+  for (const { part } of taken) entries += part.entries.length + part.conditional.length
+  commitEntries.unsafeUpdate(entries, [])
+  commitMillis.unsafeUpdate(performance.now() - began, [])
 }

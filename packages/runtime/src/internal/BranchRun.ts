@@ -137,6 +137,7 @@ export class BranchRun {
     })
     this.root = rootFiber({
       seed: runOf(branch),
+      annotations: this.steps.telemetry.annotations,
       commands: this.commands,
       services: workflow.services,
       host: host.runtime,

@@ -12,6 +12,7 @@ import {
   FiberId,
   FiberRef,
   FiberRefs,
+  HashMap,
   HashSet,
   Logger,
   Random,
@@ -53,6 +54,8 @@ const flags = RuntimeFlags.disable(Runtime.defaultRuntimeFlags, RuntimeFlags.Run
 
 export const rootFiber = (options: {
   readonly seed: string
+  /** Said with every line that the workflow logs. */
+  readonly annotations: HashMap.HashMap<string, unknown>
   readonly commands: Commands
   readonly services: ReadonlyArray<Context.Tag<never, unknown>>
   readonly host: Runtime.Runtime<never>
@@ -72,7 +75,8 @@ export const rootFiber = (options: {
   const loggers = FiberRefs.getOrDefault(options.host.fiberRefs, FiberRef.currentLoggers)
   const logger = Logger.make<unknown, void>((entry) => {
     if (options.silent()) return
-    for (const each of loggers) each.log(entry)
+    const annotations = HashMap.union(entry.annotations, options.annotations)
+    for (const each of loggers) each.log({ ...entry, annotations })
   })
   const intervals = new Set<NodeJS.Timeout>()
   let root: Fiber.RuntimeFiber<unknown, unknown> | undefined

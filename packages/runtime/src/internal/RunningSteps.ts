@@ -4,13 +4,15 @@
  */
 import type { BranchId, EntryDraft, Recovery } from "@fermata/contract"
 import { isUnsettled } from "@fermata/contract"
-import type { Effect } from "effect"
+import { type Effect, Metric } from "effect"
+import { steps } from "../Metrics.js"
 import type { Problem } from "../Problem.js"
 import type { BranchWriter } from "./BranchWriter.js"
 import type { StepCommand } from "./Command.js"
 import type { Mailbox } from "./Mailbox.js"
 import type { Step, StepBranch, StepHost } from "./Step.js"
 import { StepRun } from "./StepRun.js"
+import { Telemetry } from "./Telemetry.js"
 import type { WorkflowCommands } from "./WorkflowCommands.js"
 
 /** What the steps need of their branch. */
@@ -36,6 +38,7 @@ export class RunningSteps implements StepBranch {
   readonly host: StepHost
   readonly recovery: Recovery
   readonly writer: BranchWriter
+  readonly telemetry: Telemetry
   private readonly running = new Map<string, StepRun>()
   private readonly problems = new Map<string, Problem>()
 
@@ -44,6 +47,7 @@ export class RunningSteps implements StepBranch {
     this.host = context.host
     this.recovery = context.recovery
     this.writer = context.writer
+    this.telemetry = new Telemetry(context.branch, context.host.runtime)
   }
 
   // ── From the branch ─────────────────────────────────────────────────────────────────────────────────────
@@ -161,6 +165,7 @@ export class RunningSteps implements StepBranch {
     const { closing, commands, emit, onLastEnded } = this.context
     if (this.running.get(step.key) === step) this.running.delete(step.key)
     const over = closing() || this.isStopping
+    if (outcome !== undefined) countStep(outcome.kind)
     if (step.isBlocked && !over) return this.blockedEnded(step)
     if (outcome !== undefined && !over && commands.waiting.get(step.key) === step.command) {
       emit(outcome, value)
@@ -177,4 +182,14 @@ export class RunningSteps implements StepBranch {
     this.problems.delete(step.key)
     this.run(step.command)
   }
+}
+
+const counters = new Map<string, Metric.Metric.Counter<number>>()
+
+/** Counts a step by its outcome, `step.succeeded` and so on. */
+const countStep = (kind: string): void => {
+  const known = counters.get(kind)
+  const counter = known ?? Metric.tagged(steps, "outcome", kind.slice("step.".length))
+  if (known === undefined) counters.set(kind, counter)
+  counter.unsafeUpdate(1, [])
 }

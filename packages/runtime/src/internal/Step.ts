@@ -5,6 +5,7 @@ import type { Effect, Runtime } from "effect"
 import type { Problem } from "../Problem.js"
 import type { BranchWriter } from "./BranchWriter.js"
 import type { StepCommand } from "./Command.js"
+import type { Telemetry } from "./Telemetry.js"
 
 /** What a body dies of when its step cannot go on; nobody sees it. */
 export const stopped = new Error("the step was stopped by its branch")
@@ -49,6 +50,8 @@ export interface Step {
 
 /** What a step needs of its branch. */
 export interface StepBranch extends EffectBranch {
+  /** What its steps' bodies log and trace under. */
+  readonly telemetry: Telemetry
   /** True once the branch only waits for firings to end, to be let go of. */
   readonly isStopping: boolean
   /** Handles `job` in its turn. Dropped if the branch is gone. */

@@ -4,6 +4,7 @@
  */
 import { afterTypedError } from "@fermata/contract"
 import { Cause, Context, Effect, Either, Exit, type Fiber, FiberId, Option, Runtime } from "effect"
+import { retries, stepMillis } from "../Metrics.js"
 import type { Problem } from "../Problem.js"
 import { InvalidValue } from "../RunError.js"
 import type { Refusal } from "./Codec.js"
@@ -153,12 +154,16 @@ export class StepRun implements Step {
     const fiber = Runtime.runFork(
       Runtime.make({
         context: Context.add(runtime.context, StepScope, firing) as Context.Context<never>,
-        fiberRefs: runtime.fiberRefs,
+        fiberRefs: this.branch.telemetry.refs,
         runtimeFlags: runtime.runtimeFlags
       })
-    )(body)
+    )(this.branch.telemetry.inSpan(body, this))
     this.fiber = fiber
-    fiber.addObserver((exit) => this.branch.post(() => this.bodyEnded(exit, firing)))
+    const began = performance.now()
+    fiber.addObserver((exit) => {
+      stepMillis.unsafeUpdate(performance.now() - began, [])
+      this.branch.post(() => this.bodyEnded(exit, firing))
+    })
   }
 
   /** Whoever sees the outcome has been able to hear all that led to it. */
@@ -214,6 +219,7 @@ export class StepRun implements Step {
       withdrawn
     })
     if (retry !== undefined && verdict === "Retry") {
+      retries.unsafeUpdate(1, [])
       const due = Math.ceil(this.branch.host.ledger.unsafeNow() + retry.delay(attempt))
       this.branch.writer.mark(
         draft.stepRetried(key, node.name, attempt, encoded.right, due),

@@ -14,7 +14,8 @@ import {
   LedgerUnavailable,
   type StartTaker
 } from "@fermata/ledger"
-import { Cause, Deferred, Effect, Exit, type Runtime, type Scope } from "effect"
+import { Cause, Deferred, Effect, Exit, Metric, type Runtime, type Scope } from "effect"
+import * as Metrics from "../Metrics.js"
 import type { Problem } from "../Problem.js"
 import type * as Workflow from "../Workflow.js"
 import { type BranchHost, BranchRun, type Rest } from "./BranchRun.js"
@@ -118,6 +119,7 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
     const losses = new Map<BranchId, number>()
 
     const onRest = (run: BranchRun, rest: Rest): void => {
+      countRest(rest)
       if (rest === "lost") {
         if (isRefusal(run.lostTo)) losses.set(run.branch, (losses.get(run.branch) ?? 0) + 1)
         options.log(`Worker ${worker} lost branch ${run.branch}; it is taken up again from its journal`, run.lostTo)
@@ -173,6 +175,7 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
       },
       use: (claim) => {
         reserved--
+        if (claim !== undefined) Metrics.claims.unsafeUpdate(1, [])
         // What was claimed while this stopped is let go of with the worker.
         if (stopping) return doneIfEmpty()
         const workflow = claim && workflows.get(definitionOf(claim.branch))
@@ -234,6 +237,7 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
             queues: options.queues,
             only: options.queuesOnly
           })
+          Metrics.claims.unsafeUpdate(claims.length, [])
           for (const claim of claims) {
             yield* begin(claim)
             const { branch } = claim.branch
@@ -374,3 +378,12 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
     )
     return { worker, running: () => running.size, lost }
   })
+
+const restCounters = new Map<Rest, Metric.Metric.Counter<number>>()
+
+const countRest = (rest: Rest): void => {
+  const known = restCounters.get(rest)
+  const counter = known ?? Metric.tagged(Metrics.rests, "rest", rest)
+  if (known === undefined) restCounters.set(rest, counter)
+  counter.unsafeUpdate(1, [])
+}
