@@ -3,7 +3,7 @@
  * they are. Counters and histograms are this process's; the gauges of the plane are read from the database by `observe`.
  */
 import { Ledger, LedgerMetrics } from "@fermata/ledger"
-import { Duration, Effect, Layer, Metric, MetricBoundaries, Schedule } from "effect"
+import { type Duration, Effect, Layer, Metric, MetricBoundaries, Schedule } from "effect"
 
 export const { commitEntries, commitMillis } = LedgerMetrics
 
