@@ -35,7 +35,8 @@ const sidebar = [
   group("Coming from", [
     ["Temporal", "from-temporal"],
     ["DBOS", "from-dbos"],
-    ["Stock LangGraph.js", "langgraph-checkpoint"]
+    ["Stock LangGraph.js", "langgraph-checkpoint"],
+    ["LangGraph.js", "from-langgraph"]
   ]),
   group("The contract", [
     ["The resume contract", "contract"],

@@ -66,6 +66,8 @@ export interface Any {
   readonly name: string
   readonly effects: ReadonlyMap<string, SideEffect.Any>
   readonly retry: CompiledRetry | undefined
+  /** Its body begins only when all before it is durable. */
+  readonly undeclared: boolean
   readonly body: (input: unknown) => Effect.Effect<unknown, unknown>
   readonly codecs: {
     readonly input: Codec.Codec<unknown>
@@ -104,6 +106,11 @@ export const make = <
     /** Pure services that the body may use: they must not touch the outside world. */
     readonly services?: Ts
     readonly retry?: RetryPolicy<NoInfer<E>>
+    /**
+     * True for a body that may do anything to the outside without saying so: it begins only when the branch's whole
+     * history is durable, so that no crash makes what it did come before what led to it. A crash inside it runs it again.
+     */
+    readonly undeclared?: boolean
   },
   body: (
     input: I
@@ -122,6 +129,7 @@ export const make = <
     success,
     error,
     body,
+    undeclared: options.undeclared === true,
     effects: new Map(effects.map((effect) => [effect.name, effect])),
     retry: options.retry === undefined ? undefined : compileRetry(options.retry as RetryPolicy<unknown>),
     codecs: { input: Codec.make(input), success: Codec.make(success), error: Codec.make(error) }

@@ -46,10 +46,22 @@ export class StepRun implements Step {
     if (!this.command.withdrawing && retryAt !== undefined && retryAt > this.branch.host.ledger.unsafeNow()) {
       this.resting = true
       this.restingUntil = retryAt
-      this.timer.at(retryAt, () => this.branch.post(() => this.begin()))
+      this.timer.at(retryAt, () => this.branch.post(() => this.beginInOrder()))
     } else {
-      this.begin()
+      this.beginInOrder()
     }
+  }
+
+  /** What may do anything to the outside waits, as a firing does, until all that led to it is durable (output commit). */
+  private beginInOrder(): void {
+    const { branch, command } = this
+    const { head } = branch.writer
+    if (!command.node.undeclared || command.withdrawing || head === undefined) return this.begin()
+    branch.writer.whenDurable(head.seq, () =>
+      branch.post(() => {
+        if (!this.abandoned && !this.blocked) this.begin()
+      })
+    )
   }
 
   /** The branch parks: what only waits goes on when it is taken up again. */

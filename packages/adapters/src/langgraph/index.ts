@@ -1,0 +1,18 @@
+/** The graph API of LangGraph.js on Fermata: a ported graph changes its import and its checkpointer. */
+export * from "./Annotation.js"
+export {
+  CompiledGraph,
+  type GraphConfig,
+  type Output,
+  type StateSnapshot,
+  type StreamConfig,
+  type StreamMode
+} from "./CompiledGraph.js"
+export * from "./Control.js"
+export * as Fermata from "./Fermata.js"
+export { entrypoint, getPreviousState, task } from "./Functional.js"
+export * from "./GraphError.js"
+export type { RetryPolicy } from "./internal/Core.js"
+export { getConfig, getWriter, interrupt, type NodeConfig } from "./internal/Scope.js"
+export * from "./Messages.js"
+export * from "./StateGraph.js"
