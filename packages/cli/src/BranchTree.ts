@@ -8,6 +8,10 @@ export const stateOf = (branch: Client.Description): string => {
     switch (what._tag) {
       case "Answer":
         return `answer to ${what.interrupt}`
+      case "Signal":
+        return `signal ${what.name}`
+      case "Update":
+        return `update ${what.name}`
       case "Time":
         return `time ${time(what.at)}`
       case "Worker":

@@ -32,6 +32,30 @@ const cancellations = mutantsOf("admitCancel", [
   [`if (facts.run === "unknown") return { _tag: "UnknownRun" }`, ``, "a run that does not exist is cancelled"]
 ])
 
+const messages = mutantsOf("admitMessage", [
+  [`if (facts.run === "purged") return { _tag: "RunPurged" }`, ``, "a purged run takes a message"],
+  [`if (facts.run === "unknown") return { _tag: "UnknownRun" }`, ``, "a run that does not exist takes a message"],
+  [
+    `facts.earlier.name === request.name && facts.earlier.digest`,
+    `facts.earlier.digest`,
+    "a message id is used for two names"
+  ],
+  [` && facts.earlier.digest === request.digest`, ``, "a message id is used for two values"],
+  [`if (!facts.declared) return { _tag: "UnknownMessage" }`, ``, "a message is accepted that nobody will take"],
+  [
+    `return facts.over ? { _tag: "RunOver" } : { _tag: "Accepted" }`,
+    `return { _tag: "Accepted" }`,
+    "a run that is over takes a message"
+  ]
+])
+
+const expiries = mutantsOf("admitExpiry", [
+  [`if (!facts.open) return { _tag: "Gone" }`, ``, "an interrupt that was answered expires"],
+  [`facts.now < facts.deadline`, `facts.now <= facts.deadline`, "a deadline is late by one millisecond"],
+  [`if (facts.now < facts.deadline) return { _tag: "NotYet" }`, ``, "an interrupt expires before its time"],
+  [`facts.inboxHead > facts.inboxSeen`, `facts.inboxHead < facts.inboxSeen`, "an answer that was accepted is overtaken"]
+])
+
 const answers = mutantsOf("judgeDelivery", [
   [`if (facts.run === "purged") return { _tag: "RunPurged" }`, ``, "a purged run takes an answer"],
   [`if (facts.run === "unknown" || facts.interrupt._tag`, `if (facts.interrupt._tag`, "an unknown run takes an answer"],
@@ -170,4 +194,12 @@ const settlements = mutantsOf("admitSettlement", [
 ])
 
 /** Mutants of what is decided for clients and operators. */
-export const outsideMutants = [...starts, ...cancellations, ...answers, ...forks, ...settlements]
+export const outsideMutants = [
+  ...starts,
+  ...cancellations,
+  ...messages,
+  ...expiries,
+  ...answers,
+  ...forks,
+  ...settlements
+]

@@ -56,8 +56,10 @@ export const recoveryMutants = mutantsOf("Recovery", [
   ],
   [
     `case "interrupt.closed":
+      case "interrupt.expired":
         this.interrupts.delete(entry.key)`,
-    `case "interrupt.closed":`,
+    `case "interrupt.closed":
+      case "interrupt.expired":`,
     "a withdrawn question stays open"
   ],
   [`openedSeq: entry.seq,`, `openedSeq: entry.seq - 1,`, "a question's checkpoint is before it was asked"],

@@ -15,7 +15,10 @@ export const eventKinds = [
   "step.interrupted",
   "interrupt.answered",
   "timer.fired",
-  "cancel.requested"
+  "cancel.requested",
+  "signal.received",
+  "update.received",
+  "interrupt.expired"
 ] as const
 
 export const markKinds = [
@@ -29,7 +32,10 @@ export const markKinds = [
   "interrupt.closed",
   "timer.started",
   "inbox.unserved",
-  "patch.taken"
+  "patch.taken",
+  "update.replied",
+  "update.rejected",
+  "view.published"
 ] as const
 
 export const terminalKinds = ["run.completed", "run.failed", "run.died", "run.cancelled"] as const
@@ -149,7 +155,21 @@ export interface EntryPayloads {
   }
   /** It happened, but its value was refused by its Schema: an operator settles it. */
   readonly "effect.refused": EffectIdentity & { readonly issue: string }
-  readonly "interrupt.opened": { readonly name: string; readonly payload: unknown }
+  /** `task`: what a person is told of it, and until when it may be answered. */
+  readonly "interrupt.opened": { readonly name: string; readonly payload: unknown; readonly task?: TaskFacts }
+  /** Nobody answered in time; the deadline in ledger milliseconds. It and an answer exclude each other (CO). */
+  readonly "interrupt.expired": { readonly deadline: number }
+  readonly "signal.received": MessageFacts
+  readonly "update.received": MessageFacts
+  /** The answer to an update, keyed as its request. */
+  readonly "update.replied":
+    | { readonly name: string; readonly value: unknown }
+    | { readonly name: string; readonly error: unknown }
+    | { readonly name: string; readonly defect: unknown }
+  /** The workflow's validation refused the update: nothing was done. */
+  readonly "update.rejected": { readonly name: string; readonly reason: string }
+  /** What a query reads from now on. */
+  readonly "view.published": { readonly value: unknown }
   readonly "interrupt.closed": { readonly reason: "withdrawn" | "ended" }
   readonly "timer.started": { readonly due: number }
   /** An accepted inbox row that could not be served; the reason shows in its receipt. */
@@ -160,6 +180,26 @@ export interface EntryPayloads {
   readonly "run.failed": { readonly error: unknown }
   readonly "run.died": { readonly defect: unknown }
   readonly "run.cancelled": { readonly reason: string | null }
+}
+
+/** What the outside sent to a branch: a signal or an update, by the name of its definition. */
+export interface MessageFacts {
+  readonly name: string
+  /** Chosen by the sender: each is delivered once. */
+  readonly message: string
+  readonly value: unknown
+  readonly inbox: number
+}
+
+/** What a person who is to answer an interrupt is told. */
+export interface TaskFacts {
+  readonly title?: string
+  readonly description?: string
+  readonly assignee?: string
+  /** Ledger milliseconds: from then on no answer is taken. */
+  readonly deadline?: number
+  /** JSON Schema of the encoded answer. */
+  readonly form?: unknown
 }
 
 /** Who said what became of an effect. */

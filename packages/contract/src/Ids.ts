@@ -91,6 +91,10 @@ export type TimerId = typeof TimerId.Type
 export const DeliveryId = id("DeliveryId")
 export type DeliveryId = typeof DeliveryId.Type
 
+/** One signal or update, chosen by whoever sends it: sent again under the same id it is the same message. */
+export const MessageId = id("MessageId")
+export type MessageId = typeof MessageId.Type
+
 /** The most UTF-16 code units a definition's name may have: a key made of it and an ordinal is an identifier still. */
 export const maxNameLength = 200
 

@@ -12,6 +12,7 @@ import type {
   EntryDraft,
   ForkId,
   InterruptId,
+  MessageId,
   QueueLimits,
   RunId,
   TerminalKind,
@@ -32,15 +33,18 @@ import type {
   InboxAdvanced,
   InterruptClosed,
   LedgerError,
+  MessageIdReused,
   ResumeValueInvalid,
   RunConflict,
   RunNotFound,
   RunNotOver,
+  RunOver,
   RunPurged,
   SettlementInvalid,
   UnknownCheckpoint,
   UnknownEffect,
-  UnknownInterrupt
+  UnknownInterrupt,
+  UnknownMessage
 } from "./LedgerError.js"
 
 // ── Models ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -82,6 +86,10 @@ export interface BranchInfo {
   /** Why it is stuck, JSON text. */
   readonly problem: string | null
   readonly createdAt: number
+  /** What its workflow takes from outside, JSON text `{signals, updates}` of names; `null`: nothing. */
+  readonly accepts: string | null
+  /** What its owner said of it when it let go of it last, JSON text; `null`: nothing. See {@link Release}. */
+  readonly standing: string | null
 }
 
 /** An interrupt of a branch that nobody answered yet. */
@@ -95,6 +103,12 @@ export interface PendingInterrupt {
   /** Its checkpoint: the position of its `opened` entry. */
   readonly seq: number
   readonly openedAt: number
+  /** Whom it is for; `null`: anybody. */
+  readonly assignee: string | null
+  /** Ledger milliseconds: from then on no answer is taken; `null`: never. */
+  readonly deadline: number | null
+  /** What a person is told of it, JSON text of `TaskFacts`; `null`: nothing. */
+  readonly task: string | null
 }
 
 /** What came from outside, in the order in which it was accepted. */
@@ -102,10 +116,10 @@ export interface InboxRow {
   readonly branch: BranchId
   /** 1, 2, 3 … without gaps. */
   readonly pos: number
-  readonly kind: "answer" | "cancel" | "settlement"
-  /** Unique on the branch: `answer:<InterruptId>`, `cancel`, `settle:<EffectKey>`. */
+  readonly kind: "answer" | "cancel" | "settlement" | "signal" | "update"
+  /** Unique on the branch: `answer:<InterruptId>`, `cancel`, `settle:<EffectKey>`, `signal:<MessageId>`, `update:<MessageId>`. */
   readonly key: string
-  /** JSON text. answer: `{interrupt, delivery, value, valueDigest}`; cancel: `{reason}`; settlement: `{effect, settlement, value?}`. */
+  /** JSON text. answer: `{interrupt, delivery, value, valueDigest}`; cancel: `{reason}`; settlement: `{effect, settlement, value?}`; signal, update: `{name, message, value, valueDigest}`. */
   readonly payload: string
   readonly at: number
 }
@@ -202,6 +216,8 @@ export interface StartRequest {
   readonly startAt?: number
   /** While a run of the same workflow with this key goes on, it is the answer; see `admitDuplicate`. */
   readonly dedupe?: { readonly key: string; readonly debounce?: Debounce }
+  /** What the workflow takes from outside; see {@link BranchInfo.accepts}. */
+  readonly accepts?: string
 }
 
 /** Where a run stands in a queue. */
@@ -211,6 +227,27 @@ export interface QueuePlace {
   readonly key: string
   /** Higher ones go first. */
   readonly priority: number
+}
+
+/** A signal or an update for a branch. */
+export interface SendRequest {
+  readonly branch: BranchId
+  readonly kind: "signal" | "update"
+  readonly message: MessageId
+  /** The name of its definition. */
+  readonly name: string
+  /** The encoded value, strict JSON text, and the digest of it. */
+  readonly json: string
+  readonly digest: string
+}
+
+/** What became of a signal or an update; the same on every duplicate. */
+export interface SendReceipt {
+  readonly verdict: "Accepted" | "Duplicate"
+  readonly branch: BranchId
+  readonly message: MessageId
+  /** When it was accepted (ledger milliseconds). */
+  readonly at: number
 }
 
 /** What became of a start. */
@@ -322,7 +359,7 @@ export interface EmitRequest {
 /** How a branch stands when its owner lets go of it. */
 export type Release =
   /** Waits; wants a worker again at `wakeAt` (a timer) or when something comes in. */
-  | { readonly _tag: "Waiting"; readonly wakeAt: number | null }
+  | { readonly _tag: "Waiting"; readonly wakeAt: number | null; readonly standing?: string | null }
   /** Needs help; `problem` is JSON text. A timer that runs beside the problem wakes it at `wakeAt`. */
   | { readonly _tag: "Stuck"; readonly problem: string; readonly wakeAt?: number | null }
   /** Wants another worker at once (graceful shutdown, eviction). */
@@ -360,7 +397,7 @@ export interface BranchJournal {
    */
   appendIf(
     drafts: ReadonlyArray<EntryDraft>,
-    options: { readonly inboxSeen: number; readonly notBefore?: number }
+    options: { readonly inboxSeen: number; readonly notBefore?: number; readonly standing?: string | null }
   ): Effect.Effect<ReadonlyArray<Entry>, InboxAdvanced | Fenced | LedgerError>
   /**
    * After all earlier appends are durable: runs `body` in one database transaction under the branch's append lock and
@@ -431,6 +468,14 @@ export interface Ledger {
   readonly start: (
     request: StartRequest
   ) => Effect.Effect<StartReceipt, RunConflict | RunPurged | LedgerError | CorruptJournal>
+  /** Starts a run unless it was started, and accepts a message for it, in one transaction. */
+  readonly startAndSend: (
+    request: StartRequest,
+    send: Omit<SendRequest, "branch">
+  ) => Effect.Effect<
+    { readonly started: StartReceipt; readonly sent: SendReceipt },
+    RunConflict | RunPurged | MessageIdReused | UnknownMessage | RunOver | CorruptJournal | LedgerError
+  >
   readonly run: (run: RunId) => Effect.Effect<RunRow, RunNotFound | RunPurged | CorruptJournal | LedgerError>
   readonly branch: (branch: BranchId) => Effect.Effect<BranchInfo, RunNotFound | RunPurged | LedgerError>
   readonly branches: (run: RunId) => Effect.Effect<ReadonlyArray<BranchInfo>, RunNotFound | RunPurged | LedgerError>
@@ -491,8 +536,33 @@ export interface Ledger {
     | CorruptJournal
     | LedgerError
   >
+  /** Accepts a signal or an update, once per message id. */
+  readonly send: (
+    request: SendRequest
+  ) => Effect.Effect<
+    SendReceipt,
+    RunNotFound | RunPurged | UnknownMessage | MessageIdReused | RunOver | CorruptJournal | LedgerError
+  >
+  /**
+   * What the history says of an update (`update.replied`, `update.rejected`, `inbox.unserved`), verified; `over`: no more
+   * will come.
+   */
+  readonly reply: (
+    branch: BranchId,
+    update: MessageId
+  ) => Effect.Effect<
+    { readonly entry: Entry | undefined; readonly over: boolean },
+    RunNotFound | RunPurged | CorruptJournal | LedgerError
+  >
+  /** The last entry with which the history publishes a view, verified. */
+  readonly view: (
+    branch: BranchId,
+    name: string
+  ) => Effect.Effect<Entry | undefined, RunNotFound | RunPurged | CorruptJournal | LedgerError>
   readonly pendingInterrupts: (options?: {
     readonly run?: RunId
+    readonly assignee?: string
+    readonly name?: string
     readonly after?: { readonly openedAt: number; readonly branch: BranchId; readonly interrupt: InterruptId }
     readonly limit?: number
   }) => Effect.Effect<ReadonlyArray<PendingInterrupt>, LedgerError>

@@ -260,5 +260,39 @@ export class SettlementInvalid extends Schema.TaggedError<SettlementInvalid>("fe
   }
 }
 
+/** The run's workflow declares no signal or update of that name. */
+export class UnknownMessage extends Schema.TaggedError<UnknownMessage>("fermata/UnknownMessage")("UnknownMessage", {
+  branch: Schema.String,
+  kind: Schema.Literal("signal", "update"),
+  name: Schema.String,
+  /** What it declares of this kind. */
+  declared: Schema.Array(Schema.String)
+}) {
+  override get message() {
+    return `The workflow of branch ${this.branch} takes no ${this.kind} ${this.name}. It declares ${this.declared.length === 0 ? "none" : this.declared.join(", ")}. List it among the workflow's ${this.kind}s, and start a run of that version.`
+  }
+}
+
+/** One message id, one meaning: it was used for another name or value. */
+export class MessageIdReused extends Schema.TaggedError<MessageIdReused>("fermata/MessageIdReused")("MessageIdReused", {
+  branch: Schema.String,
+  kind: Schema.Literal("signal", "update"),
+  id: Schema.String
+}) {
+  override get message() {
+    return `The ${this.kind} id ${this.id} was used on branch ${this.branch} for another name or value. Use an id once.`
+  }
+}
+
+/** The run is over: nothing that is sent to it would be seen. */
+export class RunOver extends Schema.TaggedError<RunOver>("fermata/RunOver")("RunOver", {
+  branch: Schema.String,
+  status: Schema.String
+}) {
+  override get message() {
+    return `Branch ${this.branch} is over (${this.status}). Nothing was sent.`
+  }
+}
+
 /** What can go wrong with any operation of the ledger. */
 export type LedgerError = LedgerUnusable | LedgerUnavailable

@@ -17,6 +17,7 @@ import { makeInbox } from "./internal/Inbox.js"
 import { JournalWriter } from "./internal/JournalWriter.js"
 import { makeLeases } from "./internal/Leases.js"
 import { migrate, requireNewest } from "./internal/Migrate.js"
+import { makeMessages } from "./internal/Messages.js"
 import { makePgCommit } from "./internal/PgCommit.js"
 import { makePurge } from "./internal/Purge.js"
 import { makeQueues } from "./internal/Queues.js"
@@ -115,6 +116,7 @@ const make = (options: LedgerOptions): Effect.Effect<Ledger, LedgerError, SqlCli
       queues,
       takeStarts: (taker) => takers.add(taker),
       ...makeInbox(db),
+      ...makeMessages(db),
       ...makeSettlements(db),
       ...makeForks(db),
       ...makeChunks(db),

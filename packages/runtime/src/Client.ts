@@ -2,7 +2,18 @@
  * The client: starts runs, reads them, answers their interrupts, forks, cancels and settles. Any process that reaches
  * the database may have one; it needs no worker.
  */
-import type { BranchId, Checkpoint, DeliveryId, EffectKey, Entry, ForkId, InterruptId, RunId } from "@fermata/contract"
+import type {
+  BranchId,
+  Checkpoint,
+  DeliveryId,
+  EffectKey,
+  Entry,
+  ForkId,
+  InterruptId,
+  MessageId,
+  RunId,
+  TaskFacts
+} from "@fermata/contract"
 import * as L from "@fermata/ledger"
 import { Context, type Duration, Effect, Layer, type Stream } from "effect"
 import type * as Interrupt from "./Interrupt.js"
@@ -10,8 +21,21 @@ import * as ClientLive from "./internal/ClientLive.js"
 import type * as Node from "./Node.js"
 import type * as OutputStream from "./OutputStream.js"
 import type { Problem } from "./Problem.js"
-import type { InvalidId, InvalidValue, RunCancelled, RunDied, WrongWorkflow } from "./RunError.js"
+import type * as Query from "./Query.js"
+import type {
+  InvalidId,
+  InvalidValue,
+  NotPublished,
+  RunCancelled,
+  RunDied,
+  UpdateDied,
+  UpdateRejected,
+  UpdateUnanswered,
+  WrongWorkflow
+} from "./RunError.js"
 import type * as SideEffect from "./SideEffect.js"
+import type * as Signal from "./Signal.js"
+import type * as Update from "./Update.js"
 import type * as Workflow from "./Workflow.js"
 import type * as WorkQueue from "./WorkQueue.js"
 
@@ -76,11 +100,15 @@ export interface Pending {
   readonly checkpoint: Checkpoint
   /** Ledger milliseconds. */
   readonly openedAt: number
+  /** What a person is told of it, if it is a human task. `deadline` in ledger milliseconds. */
+  readonly task: TaskFacts | null
 }
 
 /** What a branch waits for. */
 export type WaitingFor =
   | { readonly _tag: "Answer"; readonly interrupt: InterruptId; readonly name: string }
+  | { readonly _tag: "Signal"; readonly name: string }
+  | { readonly _tag: "Update"; readonly name: string }
   | { readonly _tag: "Time"; readonly at: number }
   | { readonly _tag: "Worker"; readonly definition: string }
   | { readonly _tag: "Operator"; readonly problem: Problem }
@@ -99,7 +127,24 @@ export interface Description {
   /** Empty while it runs and when it is over. */
   readonly waitingFor: ReadonlyArray<WaitingFor>
   readonly problems: ReadonlyArray<Problem>
+  /** Signals and updates that came and that the workflow had not taken when it came to rest last: `signal:<name>` → how many. */
+  readonly unread: Readonly<Record<string, number>>
 }
+
+/** What became of a signal; the same on every duplicate. */
+export type SignalReceipt = L.SendReceipt
+
+/** What can go wrong with sending to a run. */
+export type SendError =
+  | InvalidId
+  | InvalidValue
+  | L.RunNotFound
+  | L.RunPurged
+  | L.UnknownMessage
+  | L.MessageIdReused
+  | L.RunOver
+  | L.CorruptJournal
+  | L.LedgerError
 
 /** An operator's word on an effect whose outcome is not known. */
 export type Settlement<A, E> =
@@ -154,6 +199,10 @@ export interface Client {
   /** Interrupts that nobody answered yet, oldest first; 100 unless `limit` says otherwise. */
   readonly pendingInterrupts: (options?: {
     readonly run?: RunId | string
+    /** Only tasks that are for this person or group. */
+    readonly assignee?: string
+    /** Only interrupts of this name. */
+    readonly name?: string
     readonly limit?: number
     /** The last one of the previous page. */
     readonly after?: Pick<Pending, "openedAt" | "branch" | "interrupt">
@@ -163,7 +212,7 @@ export interface Client {
    * new branch with this value from the interrupt's checkpoint (FI), named by `forkId`.
    */
   readonly resume: <N extends string, P, A>(
-    interrupt: Interrupt.Interrupt<N, P, A>,
+    interrupt: Interrupt.Answerable<N, P, A>,
     delivery: {
       readonly branch: BranchId | string
       readonly interrupt: InterruptId | string
@@ -186,6 +235,42 @@ export interface Client {
     | L.CorruptJournal
     | L.LedgerError
   >
+  /**
+   * Sends a signal to a run (its root branch) or a branch: when this returns, it is in the database. The same `messageId`
+   * again is the same signal; one is generated if none is given.
+   */
+  readonly signal: <N extends string, A>(
+    of: RunId | BranchId | RunHandle | string,
+    signal: Signal.Signal<N, A>,
+    payload: A,
+    options?: { readonly messageId?: MessageId | string }
+  ) => Effect.Effect<SignalReceipt, SendError>
+  /** Starts a run unless it was started, and sends it a signal, in one transaction. */
+  readonly signalWithStart: <N extends string, I, A, E, R, M extends string, S>(
+    workflow: Workflow.Workflow<N, I, A, E, R>,
+    input: I,
+    signal: Signal.Signal<M, S>,
+    payload: S,
+    options: { readonly run: RunId | string; readonly messageId?: MessageId | string }
+  ) => Effect.Effect<
+    { readonly run: RunHandle; readonly signal: SignalReceipt },
+    L.RunConflict | Exclude<SendError, L.RunNotFound>
+  >
+  /** Reads what the workflow published, without waking it. */
+  readonly query: <N extends string, A>(
+    of: RunId | BranchId | RunHandle | string,
+    query: Query.Query<N, A>
+  ) => Effect.Effect<A, NotPublished | InvalidValue | ReadError>
+  /**
+   * Sends an update and waits for its answer. The same `updateId` again is the same update, and gets the same answer. A
+   * stuck branch is waited for.
+   */
+  readonly update: <N extends string, I, A, E>(
+    of: RunId | BranchId | RunHandle | string,
+    update: Update.Update<N, I, A, E>,
+    input: I,
+    options?: { readonly updateId?: MessageId | string }
+  ) => Effect.Effect<A, E | UpdateRejected | UpdateDied | UpdateUnanswered | SendError>
   /**
    * What a run (its root branch) or a branch says on an output stream, as it is said: from the beginning, or `after` an
    * offset. Ends when the branch is over; with `follow: false`, at what was said so far. A fork says its own from its fork

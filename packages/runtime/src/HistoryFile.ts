@@ -85,7 +85,7 @@ export const read = (text: string): Effect.Effect<History, HistoryFileInvalid> =
         detail: `${path}it is not a history file of version ${formatVersion}`
       })
     })
-    const history: History = { run, branch: { ...branch, queue: null }, entries }
+    const history: History = { run, branch: { ...branch, queue: null, accepts: null, standing: null }, entries }
     const problem = historyProblem(history)
     return problem === undefined ? history : yield* new HistoryFileInvalid(problem)
   })

@@ -12,9 +12,13 @@ import { definitionName } from "./internal/DefinitionName.js"
 import { command, type WorkflowScope } from "./internal/WorkflowScope.js"
 
 /** A declared interrupt. `P`: what is asked. `A`: what is answered. */
-export interface Interrupt<N extends string, P, A> {
+export interface Interrupt<N extends string, P, A> extends Answerable<N, P, A> {
   /** Asks, and waits for the answer. The n-th ask of a branch is answered as `name#n` (a node of the same name counts too). */
   (payload: P): Effect.Effect<A, never, WorkflowScope>
+}
+
+/** What an answer is given to by `client.resume`: an interrupt or a human task. */
+export interface Answerable<N extends string, P, A> {
   readonly name: N
   readonly payload: Schema.Schema<P, unknown>
   readonly answer: Schema.Schema<A, unknown>

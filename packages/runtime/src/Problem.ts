@@ -63,6 +63,14 @@ export const ValueUnreadable = Schema.TaggedStruct("ValueUnreadable", {
 /** Stored values do not open: this plane lacks a codec, or a key, that they were written with. */
 export const Sealed = Schema.TaggedStruct("Sealed", { message: Schema.String })
 
+/** The code waits for a signal or an update that its workflow does not declare, so that nobody can send it. */
+export const UndeclaredMessage = Schema.TaggedStruct("UndeclaredMessage", {
+  ...branchSeq,
+  kind: Schema.Literal("signal", "update"),
+  name: Schema.String,
+  message: Schema.String
+})
+
 /** Stored rows do not verify. */
 export const CorruptJournal = Schema.TaggedStruct("CorruptJournal", { table: Schema.String, message: Schema.String })
 
@@ -83,6 +91,7 @@ export const Problem = Schema.Union(
   EffectValueRefused,
   BadEffect,
   ValueUnreadable,
+  UndeclaredMessage,
   CorruptJournal,
   Sealed,
   OtherProblem

@@ -56,6 +56,50 @@ export class WrongWorkflow extends Schema.TaggedError<WrongWorkflow>("fermata/Wr
   }
 }
 
+/** The workflow refused an update: nothing was done. */
+export class UpdateRejected extends Schema.TaggedError<UpdateRejected>("fermata/UpdateRejected")("UpdateRejected", {
+  branch: Schema.String,
+  update: Schema.String,
+  reason: Schema.String
+}) {
+  override get message() {
+    return `Branch ${this.branch} refused the update ${this.update}: ${this.reason}.`
+  }
+}
+
+/** The update's handler ended with a defect. What it did before that is done. */
+export class UpdateDied extends Schema.TaggedError<UpdateDied>("fermata/UpdateDied")("UpdateDied", {
+  branch: Schema.String,
+  update: Schema.String,
+  /** The defect as it was journaled. */
+  defect: Schema.Unknown
+}) {
+  override get message() {
+    const { defect } = this
+    return `The handler of update ${this.update} on branch ${this.branch} died: ${defect instanceof Error ? `${defect.name}: ${defect.message}` : String(defect)}`
+  }
+}
+
+/** The run ended before it answered the update. */
+export class UpdateUnanswered extends Schema.TaggedError<UpdateUnanswered>("fermata/UpdateUnanswered")(
+  "UpdateUnanswered",
+  { branch: Schema.String, update: Schema.String, reason: Schema.String }
+) {
+  override get message() {
+    return `The update ${this.update} was not answered: ${this.reason} (branch ${this.branch}).`
+  }
+}
+
+/** The run has not published what the query reads. */
+export class NotPublished extends Schema.TaggedError<NotPublished>("fermata/NotPublished")("NotPublished", {
+  branch: Schema.String,
+  query: Schema.String
+}) {
+  override get message() {
+    return `Branch ${this.branch} has not published the query ${this.query} yet.`
+  }
+}
+
 /** The branch cannot go on without help; `client.describe` says the same at any time. */
 export class RunStuck extends Schema.TaggedError<RunStuck>("fermata/RunStuck")("RunStuck", {
   branch: Schema.String,

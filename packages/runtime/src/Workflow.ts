@@ -16,6 +16,8 @@ import { definitionName } from "./internal/DefinitionName.js"
 import type { Emits } from "./internal/StepScope.js"
 import { command, WorkflowScope } from "./internal/WorkflowScope.js"
 import type { HandlerOf, Performs } from "./SideEffect.js"
+import type * as Signal from "./Signal.js"
+import type * as Update from "./Update.js"
 
 export type { WorkflowScope } from "./internal/WorkflowScope.js"
 
@@ -43,6 +45,9 @@ export interface Workflow<N extends string, I, A, E, R> {
   readonly error: Schema.Schema<E, unknown>
   readonly codecs: { readonly input: Codec.Codec<I>; readonly success: Codec.Codec<A>; readonly error: Codec.Codec<E> }
   readonly services: ReadonlyArray<Context.Tag<never, unknown>>
+  /** Signals and updates that may be sent to it. */
+  readonly signals: ReadonlyArray<Signal.Any>
+  readonly updates: ReadonlyArray<Update.Any>
   readonly body: (input: I) => Effect.Effect<A, E, WorkflowScope | Scope.Scope | R>
 }
 
@@ -57,6 +62,8 @@ export interface Any {
     readonly error: Codec.Codec<unknown>
   }
   readonly services: ReadonlyArray<Context.Tag<never, unknown>>
+  readonly signals: ReadonlyArray<Signal.Any>
+  readonly updates: ReadonlyArray<Update.Any>
   readonly body: (input: unknown) => Effect.Effect<unknown, unknown, WorkflowScope | Scope.Scope>
 }
 
@@ -84,6 +91,10 @@ export const make = <
     readonly error?: Schema.Schema<E, EE>
     /** Pure services that the body may use: they must not touch the outside world. */
     readonly services?: Ts
+    /** Signals that it takes: clients are refused others. Fixed when a run starts. */
+    readonly signals?: ReadonlyArray<Signal.Any>
+    /** Updates that it takes: clients are refused others. Fixed when a run starts. */
+    readonly updates?: ReadonlyArray<Update.Any>
   },
   body: (
     input: I
@@ -105,6 +116,8 @@ export const make = <
     error,
     codecs: { input: Codec.make(input), success: Codec.make(success), error: Codec.make(error) },
     services: (options.services ?? []) as unknown as ReadonlyArray<Context.Tag<never, unknown>>,
+    signals: options.signals ?? [],
+    updates: options.updates ?? [],
     body: body as unknown as Workflow<N, I, A, E, Exclude<R, Emits | WorkflowScope | Scope.Scope>>["body"]
   }
 }

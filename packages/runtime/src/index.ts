@@ -3,19 +3,23 @@ export * as Client from "./Client.js"
 export * as Delivery from "./Delivery.js"
 export * as Health from "./Health.js"
 export * as HistoryFile from "./HistoryFile.js"
+export * as HumanTask from "./HumanTask.js"
 export * as Interrupt from "./Interrupt.js"
 export * as Metrics from "./Metrics.js"
 export * as Node from "./Node.js"
 export * as OutputStream from "./OutputStream.js"
 export * as Plane from "./Plane.js"
 export * as Problem from "./Problem.js"
+export * as Query from "./Query.js"
 export * as RunError from "./RunError.js"
 export * as SideEffect from "./SideEffect.js"
+export * as Signal from "./Signal.js"
+export * as Update from "./Update.js"
 export * as Worker from "./Worker.js"
 export * as WorkQueue from "./WorkQueue.js"
 export * as Workflow from "./Workflow.js"
 
-export { BranchId, Checkpoint, DeliveryId, EffectKey, ForkId, InterruptId, RunId } from "@fermata/contract"
+export { BranchId, Checkpoint, DeliveryId, EffectKey, ForkId, InterruptId, MessageId, RunId } from "@fermata/contract"
 export {
   AlreadyConsumed,
   AlreadySettled,
@@ -28,14 +32,17 @@ export {
   Ledger,
   LedgerUnavailable,
   LedgerUnusable,
+  MessageIdReused,
   PayloadCodec,
   ResumeValueInvalid,
   RunConflict,
   RunNotFound,
   RunNotOver,
+  RunOver,
   RunPurged,
   SettlementInvalid,
   UnknownCheckpoint,
   UnknownEffect,
-  UnknownInterrupt
+  UnknownInterrupt,
+  UnknownMessage
 } from "@fermata/ledger"

@@ -141,6 +141,9 @@ const session = (
           switch (one._tag) {
             case "Answer":
               return { kind: "answer", name: one.interrupt }
+            case "Signal":
+            case "Update":
+              return { kind: "signal", name: one.name }
             case "Time":
               return { kind: "time", name: String(one.at) }
             case "Worker":

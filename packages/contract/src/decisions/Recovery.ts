@@ -39,8 +39,21 @@ export interface StepRecord {
 export interface InterruptRecord {
   readonly name: string
   readonly openedSeq: number
+  /** Ledger milliseconds; `undefined` if it may be answered at any time. */
+  readonly deadline: number | undefined
   state: "open" | "answered" | "closed"
 }
+
+/** A signal or an update that the workflow has not taken yet. */
+export interface ReceivedMessage {
+  /** Position of the entry that brought it. */
+  readonly seq: number
+  readonly message: string
+  readonly value: unknown
+}
+
+/** Where signals or updates of one name queue up. */
+export const messageChannel = (kind: "signal" | "update", name: string): string => `${kind}:${name}`
 
 /** What a history says so far. */
 export class Recovery {
@@ -54,6 +67,8 @@ export class Recovery {
   readonly interrupts = new Map<string, InterruptRecord>()
   /** TimerId → due time (ledger milliseconds), for timers that have not fired. */
   readonly timers = new Map<string, number>()
+  /** Channel → what came and was not taken, in order of coming. */
+  readonly messages = new Map<string, Array<ReceivedMessage>>()
   cancelRequested = false
   ended: Entry | undefined = undefined
 
@@ -123,11 +138,10 @@ export class Recovery {
         this.record(entry, payloadOf({ kind: entry.kind, payload: entry.payload }), { state: "refused" })
         return
       case "interrupt.opened":
-        this.interrupts.set(entry.key, {
-          name: payloadOf({ kind: entry.kind, payload: entry.payload }).name,
-          openedSeq: entry.seq,
-          state: "open"
-        })
+        {
+          const { name, task } = payloadOf({ kind: entry.kind, payload: entry.payload })
+          this.interrupts.set(entry.key, { name, openedSeq: entry.seq, deadline: task?.deadline, state: "open" })
+        }
         return
       case "interrupt.answered": {
         this.seeInbox(entry, payloadOf({ kind: entry.kind, payload: entry.payload }).inbox)
@@ -135,6 +149,7 @@ export class Recovery {
         return
       }
       case "interrupt.closed":
+      case "interrupt.expired":
         this.interrupts.delete(entry.key)
         return
       case "timer.started":
@@ -147,6 +162,17 @@ export class Recovery {
         this.seeInbox(entry, payloadOf({ kind: entry.kind, payload: entry.payload }).inbox)
         this.cancelRequested = true
         return
+      case "signal.received":
+      case "update.received": {
+        const { inbox, message, name, value } = payloadOf({ kind: entry.kind, payload: entry.payload })
+        this.seeInbox(entry, inbox)
+        const channel = messageChannel(entry.kind === "signal.received" ? "signal" : "update", name)
+        const received = { seq: entry.seq, message, value }
+        const queued = this.messages.get(channel)
+        if (queued === undefined) this.messages.set(channel, [received])
+        else queued.push(received)
+        return
+      }
       case "inbox.unserved":
         this.seeInbox(entry, payloadOf({ kind: entry.kind, payload: entry.payload }).inbox)
         return
@@ -157,8 +183,19 @@ export class Recovery {
         this.ended = entry
         return
       case "run.started":
+      case "update.replied":
+      case "update.rejected":
+      case "view.published":
         return
     }
+  }
+
+  /** Takes the oldest message of a channel that was not taken yet: what is taken is gone, so memory does not grow. */
+  takeMessage(channel: string): ReceivedMessage | undefined {
+    const queued = this.messages.get(channel)
+    const message = queued?.shift()
+    if (queued?.length === 0) this.messages.delete(channel)
+    return message
   }
 
   /** The record of a step, created when first asked for. */

@@ -17,6 +17,10 @@ export type InboxRowFacts =
       readonly open: boolean
     }
   | {
+      readonly kind: "signal" | "update"
+      readonly over: boolean
+    }
+  | {
       readonly kind: "settlement"
       /** What the history says of the effect; `undefined` if nothing is remembered, because its step ended. */
       readonly state: EffectTry["state"] | undefined
@@ -34,6 +38,8 @@ export const isUnsettled = (state: EffectTry["state"] | undefined): boolean =>
 export const serveInboxRow = (facts: InboxRowFacts): InboxRowVerdict => {
   switch (facts.kind) {
     case "cancel":
+    case "signal":
+    case "update":
       return facts.over ? unserved("the run was over") : serve
     case "answer":
       return facts.open ? serve : unserved(facts.over ? "the run was over" : "its interrupt had closed")

@@ -72,6 +72,12 @@ const draft = fc
       "effect.refused": { ...identity, issue: "no" },
       "interrupt.opened": { name: "approve", payload: d.value },
       "interrupt.closed": { reason: "withdrawn" },
+      "interrupt.expired": { deadline: d.at },
+      "signal.received": { name: "s", message: `${d.nth}`, value: d.value, inbox: d.inbox ?? 0 },
+      "update.received": { name: "u", message: `${d.nth}`, value: d.value, inbox: d.inbox ?? 0 },
+      "update.replied": { name: "u", value: d.value },
+      "update.rejected": { name: "u", reason: "no" },
+      "view.published": { value: d.value },
       "timer.started": { due: d.at },
       "inbox.unserved": { inbox: d.inbox ?? 0, reason: "closed" },
       "patch.taken": {},
@@ -106,6 +112,7 @@ const known = (recovery: Recovery): unknown => ({
   effects: new Map(recovery.effects),
   interrupts: new Map(recovery.interrupts),
   timers: new Map(recovery.timers),
+  messages: new Map([...recovery.messages].map(([channel, queued]) => [channel, [...queued]])),
   cancelRequested: recovery.cancelRequested,
   ended: recovery.ended
 })
@@ -131,8 +138,18 @@ const naive = (entries: ReadonlyArray<Entry>): unknown => {
   )
   const interrupts = new Map(
     keysOf("interrupt.").flatMap((key) => {
-      const entry = lastOf(key, ["interrupt.opened", "interrupt.answered", "interrupt.closed"])
-      return entry?.kind === "interrupt.opened" ? [[key, { name: "approve", openedSeq: entry.seq, state: "open" }]] : []
+      const entry = lastOf(key, ["interrupt.opened", "interrupt.answered", "interrupt.closed", "interrupt.expired"])
+      return entry?.kind === "interrupt.opened"
+        ? [[key, { name: "approve", openedSeq: entry.seq, deadline: payload(entry).task?.deadline, state: "open" }]]
+        : []
+    })
+  )
+  const messages = new Map(
+    (["signal", "update"] as const).flatMap((kind) => {
+      const queued = entries
+        .filter((entry) => entry.kind === `${kind}.received`)
+        .map((entry) => ({ seq: entry.seq, message: payload(entry).message, value: payload(entry).value }))
+      return queued.length === 0 ? [] : [[`${kind}:${kind.charAt(0)}`, queued] as const]
     })
   )
   const steps = new Map<string, unknown>()
@@ -201,6 +218,7 @@ const naive = (entries: ReadonlyArray<Entry>): unknown => {
     effects,
     interrupts,
     timers,
+    messages,
     cancelRequested: entries.some(({ kind }) => kind === "cancel.requested"),
     ended: entries.findLast(({ kind }) => isTerminal(kind))
   }

@@ -24,6 +24,13 @@ describe("serveInboxRow", () => {
     }
   })
 
+  it("a signal and an update are served until the workflow's root has ended", () => {
+    for (const kind of ["signal", "update"] as const) {
+      assert.strictEqual(said(serveInboxRow({ kind, over: false })), "Serve")
+      assert.strictEqual(said(serveInboxRow({ kind, over: true })), "the run was over")
+    }
+  })
+
   it("EO: a settlement is served only while the outcome is not known or was refused", () => {
     const table = {
       intended: "Serve",

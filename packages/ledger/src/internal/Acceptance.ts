@@ -80,12 +80,14 @@ export const accept = (
   at: number
 ): Effect.Effect<string, SqlError> =>
   Effect.gen(function* () {
+    // A message does not start a run before its time: it is in the inbox when it starts.
+    const wakes = branch.epoch > 0 || (row.kind !== "signal" && row.kind !== "update") ? 1 : 0
     // LV: in the statement that takes the position a waiting branch becomes ready, so no parked branch misses it.
     const [taken] = yield* db.sql<{ readonly inbox_head: number | string }>`
       UPDATE fermata_branches SET inbox_head = inbox_head + 1,
-        ready_at = CASE WHEN status IN ('waiting', 'stuck') THEN ${at} ELSE ready_at END,
-        problem = CASE WHEN status IN ('waiting', 'stuck') THEN NULL ELSE problem END,
-        status = CASE WHEN status IN ('waiting', 'stuck') THEN 'ready' ELSE status END
+        ready_at = CASE WHEN ${wakes} = 1 AND status IN ('waiting', 'stuck') THEN ${at} ELSE ready_at END,
+        problem = CASE WHEN ${wakes} = 1 AND status IN ('waiting', 'stuck') THEN NULL ELSE problem END,
+        status = CASE WHEN ${wakes} = 1 AND status IN ('waiting', 'stuck') THEN 'ready' ELSE status END
       WHERE branch_id = ${branch.branch} RETURNING inbox_head`
     if (taken === undefined) return yield* Effect.dieMessage(`branch ${branch.branch} vanished under its lock`)
     const stored = { branch: branch.branch, pos: Number(taken.inbox_head), at, ...row }

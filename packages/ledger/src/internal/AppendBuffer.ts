@@ -20,6 +20,8 @@ interface Condition {
   readonly drafts: ReadonlyArray<EntryDraft>
   readonly notBefore: number | undefined
   readonly inboxSeen: number | null
+  /** What is said of the branch if an entry here ends it. */
+  readonly standing: string | null
   readonly letGo: Part["letGo"]
   readonly done: (result: Either.Either<ReadonlyArray<Entry>, InboxAdvanced | Loss>) => void
 }
@@ -104,12 +106,13 @@ export class AppendBuffer implements BranchJournal, PartSource {
 
   appendIf(
     drafts: ReadonlyArray<EntryDraft>,
-    options: { readonly inboxSeen: number; readonly notBefore?: number }
+    options: { readonly inboxSeen: number; readonly notBefore?: number; readonly standing?: string | null }
   ): Effect.Effect<ReadonlyArray<Entry>, InboxAdvanced | Fenced | LedgerError> {
     return this.conditionally({
       drafts,
       notBefore: options.notBefore,
       inboxSeen: options.inboxSeen,
+      standing: options.standing ?? null,
       letGo: null
     })
   }
@@ -124,6 +127,7 @@ export class AppendBuffer implements BranchJournal, PartSource {
         notBefore: undefined,
         // LV: parking is conditional on the inbox. A branch that wants another worker has its inbox read there.
         inboxSeen: how._tag === "Ready" ? null : options.inboxSeen,
+        standing: null,
         letGo: letGoOf(how, this.db.unsafeNow())
       })
     )
@@ -193,7 +197,7 @@ export class AppendBuffer implements BranchJournal, PartSource {
       head = { seq: entry.seq, digest: entry.digest }
     }
     const end = conditional.at(-1)
-    const letGo = end !== undefined && isTerminal(end.kind) ? endedBy(end.kind) : condition.letGo
+    const letGo = end !== undefined && isTerminal(end.kind) ? endedBy(end.kind, condition.standing) : condition.letGo
     return { ...part, head, inboxSeen: condition.inboxSeen, conditional, letGo }
   }
 
@@ -398,7 +402,7 @@ const identityLength = 4096
  * a question is not asked before it is. A repeatable effect's outcome may wait: it wrote no intent.
  */
 const isUrgent = ({ kind, payload }: EntryDraft): boolean => {
-  if (kind === "interrupt.opened" || kind === "effect.refused") return true
+  if (kind === "interrupt.opened" || kind === "effect.refused" || kind === "update.replied") return true
   if (kind !== "effect.succeeded" && kind !== "effect.failed") return false
   return !payload.slice(0, identityLength).includes(`"delivery":"repeatable"`)
 }

@@ -10,13 +10,13 @@ import { Effect } from "effect"
 import type { BranchInfo, RunRow } from "../Ledger.js"
 import { CorruptJournal, type LedgerError } from "../LedgerError.js"
 import { lockBranch } from "./BranchRows.js"
+import { closesInterrupt } from "./Commit.js"
 import type { Database } from "./Database.js"
 import { entryDigest } from "./Digest.js"
 import { firstEventDigest } from "./Forks.js"
 import { answerKey, type AnswerPayload, verifyInboxRow } from "./Gate.js"
 import { type Ancestor, readLineage } from "./History.js"
 import { digestAt, entriesAfter, letOthersRun, missingEntry, pageSize, payloadIf } from "./HistoryLookup.js"
-import { isIndexedKind } from "./migrations.js"
 import { settlementKey } from "./Settlements.js"
 import { claimedAs, isOver, type RawEntry, type RawInbox, type RawInterrupt } from "./Rows.js"
 
@@ -96,8 +96,8 @@ const inheritedOpen = (
       while (seq < to) {
         const rows = yield* db.sql<Pick<RawEntry, "seq" | "kind" | "key">>`
           SELECT seq, kind, key FROM fermata_journal
-          WHERE branch_id = ${branch.branch} AND seq > ${seq} AND seq <= ${to} AND ${db.sql.literal(isIndexedKind)}
-            AND kind IN ('interrupt.opened', 'interrupt.answered', 'interrupt.closed')
+          WHERE branch_id = ${branch.branch} AND seq > ${seq} AND seq <= ${to}
+            AND kind IN ('interrupt.opened', 'interrupt.answered', 'interrupt.closed', 'interrupt.expired')
           ORDER BY seq LIMIT ${pageSize}`
         for (const row of rows) {
           seq = Number(row.seq)
@@ -171,7 +171,7 @@ const takeEntry = (progress: Progress, id: string, entry: Entry): void => {
     progress.problems.push(damage("journal", id, entry.seq, `it follows the terminal entry ${progress.last.seq}`))
   }
   if (entry.kind === "interrupt.opened") progress.open.set(entry.key, entry.seq)
-  if (entry.kind === "interrupt.answered" || entry.kind === "interrupt.closed") progress.open.delete(entry.key)
+  if (entry.kind === "interrupt.answered" || closesInterrupt(entry)) progress.open.delete(entry.key)
   progress.seq = entry.seq
   progress.digest = entry.digest
   progress.entries += 1
@@ -193,7 +193,11 @@ const moveOf = (entry: Entry): Move | undefined => {
     const answer = payloadIf("interrupt.answered", entry)
     const settlement =
       payloadIf("effect.succeeded", entry) ?? payloadIf("effect.failed", entry) ?? payloadIf("effect.voided", entry)
-    const mark = payloadIf("cancel.requested", entry) ?? payloadIf("inbox.unserved", entry)
+    const mark =
+      payloadIf("cancel.requested", entry) ??
+      payloadIf("inbox.unserved", entry) ??
+      payloadIf("signal.received", entry) ??
+      payloadIf("update.received", entry)
     const pos = (answer ?? settlement ?? mark)?.inbox
     if (pos === undefined) return undefined
     const key =

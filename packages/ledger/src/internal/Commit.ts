@@ -8,7 +8,7 @@
 import type { SqlError } from "@effect/sql/SqlError"
 import { admitAppend, admitPark, type Entry, isTerminal, payloadOf, type TerminalKind } from "@fermata/contract"
 import type { Effect } from "effect"
-import type { Announcement, BranchInfo, BranchStatus, Release } from "../Ledger.js"
+import type { Announcement, BranchInfo, BranchStatus, PendingInterrupt, Release } from "../Ledger.js"
 
 /** A position in a journal and the digest of the entry there. */
 export interface Position {
@@ -37,6 +37,7 @@ export interface Part {
     readonly status: BranchStatus
     readonly readyAt: number | null
     readonly problem: string | null
+    readonly standing: string | null
   } | null
 }
 
@@ -106,9 +107,9 @@ export const storedEntries = (part: Part, outcome: PartOutcome): ReadonlyArray<E
 }
 
 /** How a branch stands that ended with an entry of this kind. */
-export const endedBy = (kind: TerminalKind): Part["letGo"] => {
+export const endedBy = (kind: TerminalKind, standing: string | null = null): Part["letGo"] => {
   const status = kind === "run.completed" ? "completed" : kind === "run.cancelled" ? "cancelled" : "failed"
-  return { status, readyAt: null, problem: null }
+  return { status, readyAt: null, problem: null, standing }
 }
 
 /** A time as the columns take it: whole milliseconds, not before what was asked for. */
@@ -119,23 +120,42 @@ export const storableTime = <T extends number | null>(millis: T): T | number =>
 export const letGoOf = (how: Release, now: number): Part["letGo"] => {
   switch (how._tag) {
     case "Waiting":
-      return { status: "waiting", readyAt: storableTime(how.wakeAt), problem: null }
+      return { status: "waiting", readyAt: storableTime(how.wakeAt), problem: null, standing: how.standing ?? null }
     case "Stuck":
-      return { status: "stuck", readyAt: storableTime(how.wakeAt ?? null), problem: how.problem }
+      return { status: "stuck", readyAt: storableTime(how.wakeAt ?? null), problem: how.problem, standing: null }
     case "Ready":
-      return { status: "ready", readyAt: now, problem: null }
+      return { status: "ready", readyAt: now, problem: null, standing: null }
   }
 }
 
 /** An interrupt's row as its `opened` entry makes it. */
-export const interruptOf = (entry: Entry): { readonly name: string; readonly payload: string } => {
-  const { name, payload } = payloadOf({ kind: "interrupt.opened", payload: entry.payload })
-  return { name, payload: JSON.stringify(payload) ?? "null" }
+export const interruptOf = (
+  entry: Pick<Entry, "payload">
+): Pick<PendingInterrupt, "name" | "payload" | "assignee" | "deadline" | "task"> => {
+  const { name, payload, task } = payloadOf({ kind: "interrupt.opened", payload: entry.payload })
+  return {
+    name,
+    payload: JSON.stringify(payload) ?? "null",
+    assignee: task?.assignee ?? null,
+    deadline: task?.deadline ?? null,
+    task: task === undefined ? null : JSON.stringify(task)
+  }
 }
+
+/** True if an entry of this kind closes its interrupt without an answer. */
+export const closesInterrupt = (entry: Entry): boolean =>
+  entry.kind === "interrupt.closed" || entry.kind === "interrupt.expired"
+
+/** True if somebody outside may wait for such an entry. */
+export const isHeard = (entry: Entry): boolean =>
+  entry.kind === "interrupt.opened" ||
+  entry.kind === "update.replied" ||
+  entry.kind === "update.rejected" ||
+  entry.kind === "view.published"
 
 /** True if the open interrupts' table changes with an entry of this kind. */
 export const changesInterrupts = (entry: Entry): boolean =>
-  entry.kind === "interrupt.opened" || entry.kind === "interrupt.closed" || isTerminal(entry.kind)
+  entry.kind === "interrupt.opened" || closesInterrupt(entry) || isTerminal(entry.kind)
 
 /** What is announced once a part is stored. */
 export const announcementsOf = (
@@ -150,5 +170,5 @@ export const announcementsOf = (
     // LV: a slot is free that others wait for.
     return part.queued ? [changed, { _tag: "Ready" }] : [changed]
   }
-  return entries.some((entry) => entry.kind === "interrupt.opened") ? [changed] : []
+  return entries.some(isHeard) ? [changed] : []
 }

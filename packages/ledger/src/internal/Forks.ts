@@ -33,6 +33,7 @@ import { persistProblems } from "./Acceptance.js"
 import { lockRun, readBranch, readRun, runState } from "./BranchRows.js"
 import type { Database } from "./Database.js"
 import { entryDigest, forkDigest } from "./Digest.js"
+import { interruptOf } from "./Commit.js"
 import { openedIn } from "./Gate.js"
 import { readLineage } from "./History.js"
 import { entriesByKey, payloadIf, walkHistory } from "./HistoryLookup.js"
@@ -40,10 +41,8 @@ import { openInterrupts } from "./Inbox.js"
 import { isOver, type RawBranch } from "./Rows.js"
 
 /** An interrupt that is open at a position. */
-interface OpenInterrupt {
+interface OpenInterrupt extends ReturnType<typeof interruptOf> {
   readonly id: string
-  readonly name: string
-  readonly payload: string
   readonly seq: number
   readonly openedAt: number
 }
@@ -270,12 +269,10 @@ const surveyBranch = (
       }
       recovery.apply(entry)
       before = entry
-      const question = payloadIf("interrupt.opened", entry)
-      if (question !== undefined) {
+      if (entry.kind === "interrupt.opened") {
         opened.set(entry.key, {
           id: entry.key,
-          name: question.name,
-          payload: JSON.stringify(question.payload),
+          ...interruptOf(entry),
           seq: entry.seq,
           openedAt: entry.at
         })
@@ -360,15 +357,15 @@ const writeChild = (
     yield* sql`
       INSERT INTO fermata_branches
         (branch_id, run_id, workflow, version, definition, parent, fork_seq, fork_digest, status, head, head_digest, epoch,
-          ready_at, created_at, queue, queue_key, priority, queue_rank)
+          ready_at, created_at, accepts, queue, queue_key, priority, queue_rank)
       SELECT ${child}, run_id, workflow, version, definition, branch_id, ${position.seq}, ${firstDigest}, 'ready', ${head},
-        ${headDigest}, 0, ${now}, ${now}, queue, queue_key, priority, queue_rank
+        ${headDigest}, 0, ${now}, ${now}, accepts, queue, queue_key, priority, queue_rank
       FROM fermata_branches WHERE branch_id = ${parent.branch}`
     // What the parent accepted and had not journaled is not inherited: it is open on the child.
     const open = position.open.filter(({ id }) => id !== position.first?.key)
-    for (const { id, name, payload, seq, openedAt } of open) {
+    for (const { assignee, deadline, id, name, openedAt, payload, seq, task } of open) {
       yield* sql`
-        INSERT INTO fermata_interrupts (branch_id, interrupt_id, run_id, name, payload, seq, opened_at)
-        VALUES (${child}, ${id}, ${parent.run}, ${name}, ${payload}, ${seq}, ${openedAt})`
+        INSERT INTO fermata_interrupts (branch_id, interrupt_id, run_id, name, payload, seq, opened_at, assignee, deadline, task)
+        VALUES (${child}, ${id}, ${parent.run}, ${name}, ${payload}, ${seq}, ${openedAt}, ${assignee}, ${deadline}, ${task})`
     }
   })

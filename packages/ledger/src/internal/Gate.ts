@@ -75,7 +75,7 @@ export const gateFacts = (
     const earlier = records.find((record) => record.delivery === request.delivery)
     const opened = openedIn(marks, request.interrupt)
     const over = isOver(branch.status)
-    const interrupt = yield* interruptState(db, branch, request, marks, opened, consumedBy, over)
+    const interrupt = yield* interruptState(db, run, branch, lineage, request, marks, opened, consumedBy, over)
     return {
       facts: {
         over,
@@ -102,7 +102,9 @@ export const openedIn = (
 
 const interruptState = (
   db: Database,
+  run: RunRow,
   branch: BranchInfo,
+  lineage: ReadonlyArray<Ancestor>,
   request: { readonly interrupt: string; readonly name: string },
   marks: ReadonlyArray<Entry>,
   opened: { readonly name: string } | undefined,
@@ -129,12 +131,18 @@ const interruptState = (
         })
       }
     }
+    const listed = over
+      ? []
+      : yield* db.sql`
+          SELECT seq FROM fermata_interrupts WHERE branch_id = ${branch.branch} AND interrupt_id = ${request.interrupt}`
+    if (listed.length === 0) {
+      const expired = yield* entriesByKey(db, run, lineage, [request.interrupt], "message")
+      if (expired.length > 0) return { _tag: "Closed", reason: "nobody answered before its deadline" }
+    }
     if (!over) {
       // CO: open by the journal and open by the derived table, or nothing is consumed. A damaged row of the one that
       // hides an answer is contradicted by the other.
-      const rows = yield* db.sql`
-        SELECT seq FROM fermata_interrupts WHERE branch_id = ${branch.branch} AND interrupt_id = ${request.interrupt}`
-      if (rows.length === 0) {
+      if (listed.length === 0) {
         return yield* new CorruptJournal({
           table: "journal",
           id: branch.branch,

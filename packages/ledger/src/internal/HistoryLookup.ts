@@ -10,12 +10,14 @@ import { CorruptJournal } from "../LedgerError.js"
 import type { Database } from "./Database.js"
 import { entryDigest } from "./Digest.js"
 import type { Ancestor } from "./History.js"
-import { isIndexedKind } from "./migrations.js"
+import { isIndexedKind, isMessageKind } from "./migrations.js"
 import { entryOfRow, type RawEntry } from "./Rows.js"
 
 /** Entries about an effect's key; intents and outcomes alike. */
 const isEffectKind =
   "kind IN ('effect.intended', 'effect.succeeded', 'effect.failed', 'effect.voided', 'effect.refused')"
+
+const kindsOf = { gate: isIndexedKind, effect: isEffectKind, message: isMessageKind }
 
 /** Rows read at a time: bounds memory, and how long a walk holds a connection. */
 export const pageSize = 1000
@@ -109,7 +111,7 @@ export const walkHistory = (
   })
 
 /**
- * The history's entries under these keys, in order: of gates (`interrupt.*`, `inbox.unserved`; by index), or of effects
+ * The history's entries under these keys, in order: of gates (`interrupt.*`, `inbox.unserved`) and messages (by index), or of effects
  * (which have none: this reads the branches through). Each is verified by its digest over its stored predecessor's: no
  * gate is opened or shut by a row that was tampered with.
  */
@@ -118,7 +120,9 @@ export const entriesByKey = (
   run: Pick<RunRow, "digest">,
   lineage: ReadonlyArray<Ancestor>,
   keys: ReadonlyArray<string>,
-  of: "gate" | "effect" = "gate"
+  of: "gate" | "effect" | "message" = "gate",
+  /** Only from this position on. */
+  since = 0
 ): Effect.Effect<ReadonlyArray<Entry>, CorruptJournal | SqlError> =>
   Effect.gen(function* () {
     const found: Array<Entry> = []
@@ -127,7 +131,7 @@ export const entriesByKey = (
       const rows = yield* db.sql<RawEntry & { readonly previous: string | null }>`
         SELECT *, (SELECT p.digest FROM fermata_journal p WHERE p.branch_id = j.branch_id AND p.seq = j.seq - 1) AS previous
         FROM fermata_journal j
-        WHERE branch_id = ${branch.branch} AND ${db.sql.in("key", keys)} AND ${db.sql.literal(of === "gate" ? isIndexedKind : isEffectKind)} AND seq <= ${to}
+        WHERE branch_id = ${branch.branch} AND ${db.sql.in("key", keys)} AND ${db.sql.literal(kindsOf[of])} AND seq <= ${to} AND seq >= ${since}
         ORDER BY seq`
       for (const row of rows) {
         const entry = entryOfRow(row)

@@ -182,9 +182,11 @@ export const makeInbox = (db: Database): Pick<Ledger, "deliver" | "cancel" | "in
 
   pendingInterrupts: Effect.fn("Ledger.pendingInterrupts")((options = {}) => {
     const { sql } = db
-    const { run, after, limit = defaultPage } = options
+    const { after, assignee, limit = defaultPage, name, run } = options
     const conditions = [
       ...(run === undefined ? [] : [sql`run_id = ${run}`]),
+      ...(assignee === undefined ? [] : [sql`assignee = ${assignee}`]),
+      ...(name === undefined ? [] : [sql`name = ${name}`]),
       ...(after === undefined
         ? []
         : [sql`(opened_at, branch_id, interrupt_id) > (${after.openedAt}, ${after.branch}, ${after.interrupt})`])

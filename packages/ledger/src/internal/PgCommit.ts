@@ -5,7 +5,17 @@
 import type { SqlError } from "@effect/sql/SqlError"
 import { type Entry, isTerminal } from "@fermata/contract"
 import { Effect, type Scope } from "effect"
-import { announcementsOf, changesInterrupts, type Commit, interruptOf, missed, type Part, updated } from "./Commit.js"
+import {
+  announcementsOf,
+  changesInterrupts,
+  closesInterrupt,
+  type Commit,
+  interruptOf,
+  isHeard,
+  missed,
+  type Part,
+  updated
+} from "./Commit.js"
 import { channel, type Database } from "./Database.js"
 import { encodeAnnouncement } from "./Hub.js"
 import { keptConnection, type PgConnection, statementDeadline } from "./PgConnection.js"
@@ -16,8 +26,8 @@ const holds = "(part.seen IS NULL OR branch.inbox_head = part.seen)"
 // `full` says whether the condition held.
 const append = `WITH part AS (
     SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::text[], $7::bigint[],
-      $8::text[], $9::bigint[], $10::text[], $11::bigint[], $12::text[])
-      AS t(branch_id, epoch, base, base_digest, mid, mid_digest, head, head_digest, seen, status, ready_at, problem)
+      $8::text[], $9::bigint[], $10::text[], $11::bigint[], $12::text[], $13::text[])
+      AS t(branch_id, epoch, base, base_digest, mid, mid_digest, head, head_digest, seen, status, ready_at, problem, standing)
   ), ok AS (
     UPDATE fermata_branches AS branch SET
       head = CASE WHEN ${holds} THEN part.head ELSE part.mid END,
@@ -25,7 +35,8 @@ const append = `WITH part AS (
       status = CASE WHEN part.status IS NOT NULL AND ${holds} THEN part.status ELSE branch.status END,
       owner = CASE WHEN part.status IS NOT NULL AND ${holds} THEN NULL ELSE branch.owner END,
       ready_at = CASE WHEN part.status IS NOT NULL AND ${holds} THEN part.ready_at ELSE branch.ready_at END,
-      problem = CASE WHEN part.status IS NOT NULL AND ${holds} THEN part.problem ELSE branch.problem END
+      problem = CASE WHEN part.status IS NOT NULL AND ${holds} THEN part.problem ELSE branch.problem END,
+      standing = CASE WHEN part.status IS NOT NULL AND ${holds} THEN part.standing ELSE branch.standing END
     FROM part
     WHERE branch.branch_id = part.branch_id AND branch.epoch = part.epoch AND branch.head = part.base
       AND branch.head_digest = part.base_digest AND branch.owner IS NOT NULL
@@ -33,8 +44,8 @@ const append = `WITH part AS (
   ), stored AS (
     INSERT INTO fermata_journal (branch_id, seq, kind, key, payload, epoch, at, digest)
     SELECT row.branch_id, row.seq, row.kind, row.key, row.payload, row.epoch, row.at, row.digest
-    FROM unnest($13::text[], $14::bigint[], $15::text[], $16::text[], $17::text[], $18::bigint[], $19::bigint[],
-      $20::text[], $21::boolean[]) AS row(branch_id, seq, kind, key, payload, epoch, at, digest, conditional)
+    FROM unnest($14::text[], $15::bigint[], $16::text[], $17::text[], $18::text[], $19::bigint[], $20::bigint[],
+      $21::text[], $22::boolean[]) AS row(branch_id, seq, kind, key, payload, epoch, at, digest, conditional)
     JOIN ok ON ok.branch_id = row.branch_id AND (ok.full OR NOT row.conditional)
   )`
 
@@ -43,18 +54,21 @@ const appendOnly = `${append} SELECT branch_id, inbox_head FROM ok`
 // With open interrupts and announcements, which most commits do not have.
 const appendMore = `${append}, closed AS (
     DELETE FROM fermata_interrupts AS gate USING ok,
-      unnest($22::text[], $23::text[], $24::boolean[]) AS gone(branch_id, interrupt_id, conditional)
+      unnest($23::text[], $24::text[], $25::boolean[]) AS gone(branch_id, interrupt_id, conditional)
     WHERE gate.branch_id = ok.branch_id AND gone.branch_id = ok.branch_id AND (ok.full OR NOT gone.conditional)
       AND (gone.interrupt_id IS NULL OR gone.interrupt_id = gate.interrupt_id)
   ), opened AS (
-    INSERT INTO fermata_interrupts (branch_id, interrupt_id, run_id, name, payload, seq, opened_at)
-    SELECT gate.branch_id, gate.interrupt_id, gate.run_id, gate.name, gate.payload, gate.seq, gate.opened_at
-    FROM unnest($25::text[], $26::text[], $27::text[], $28::text[], $29::text[], $30::bigint[], $31::bigint[], $32::boolean[])
-      AS gate(branch_id, interrupt_id, run_id, name, payload, seq, opened_at, conditional)
+    INSERT INTO fermata_interrupts
+      (branch_id, interrupt_id, run_id, name, payload, seq, opened_at, assignee, deadline, task)
+    SELECT gate.branch_id, gate.interrupt_id, gate.run_id, gate.name, gate.payload, gate.seq, gate.opened_at,
+      gate.assignee, gate.deadline, gate.task
+    FROM unnest($26::text[], $27::text[], $28::text[], $29::text[], $30::text[], $31::bigint[], $32::bigint[],
+      $33::text[], $34::bigint[], $35::text[], $36::boolean[])
+      AS gate(branch_id, interrupt_id, run_id, name, payload, seq, opened_at, assignee, deadline, task, conditional)
     JOIN ok ON ok.branch_id = gate.branch_id AND (ok.full OR NOT gate.conditional)
   )
   SELECT branch_id, inbox_head,
-    (SELECT count(pg_notify('${channel}', note.text)) FROM unnest($33::text[], $34::text[]) AS note(branch_id, text)
+    (SELECT count(pg_notify('${channel}', note.text)) FROM unnest($37::text[], $38::text[]) AS note(branch_id, text)
       WHERE note.branch_id = ok.branch_id) AS notes
   FROM ok`
 
@@ -101,7 +115,8 @@ const partColumns = (parts: ReadonlyArray<Part>): ReadonlyArray<ReadonlyArray<un
   parts.map((part) => part.inboxSeen),
   parts.map((part) => part.letGo?.status ?? null),
   parts.map((part) => part.letGo?.readyAt ?? null),
-  parts.map((part) => part.letGo?.problem ?? null)
+  parts.map((part) => part.letGo?.problem ?? null),
+  parts.map((part) => part.letGo?.standing ?? null)
 ]
 
 /** A row of a part, and whether it depends on the part's condition. */
@@ -139,7 +154,7 @@ const interruptColumns = (
   const closes = (by: Row, opened: Row) =>
     by.part === opened.part &&
     by.entry.seq > opened.entry.seq &&
-    (isTerminal(by.entry.kind) || (by.entry.kind === "interrupt.closed" && by.entry.key === opened.entry.key))
+    (isTerminal(by.entry.kind) || (closesInterrupt(by.entry) && by.entry.key === opened.entry.key))
   const opened = all
     .filter((row) => row.entry.kind === "interrupt.opened" && !all.some((other) => closes(other, row)))
     .map((row) => ({ ...row, ...interruptOf(row.entry) }))
@@ -161,6 +176,9 @@ const interruptColumns = (
     opened.map(({ payload }) => payload),
     opened.map(({ entry }) => entry.seq),
     opened.map(({ entry }) => entry.at),
+    opened.map(({ assignee }) => assignee),
+    opened.map(({ deadline }) => deadline),
+    opened.map(({ task }) => task),
     opened.map(({ conditional }) => conditional),
     notes.map(({ branch }) => branch),
     notes.map(({ text }) => text)
@@ -168,7 +186,9 @@ const interruptColumns = (
 }
 
 const needsMore = (part: Part): boolean =>
-  part.letGo !== null || part.entries.some(changesInterrupts) || part.conditional.some(changesInterrupts)
+  part.letGo !== null ||
+  part.entries.some((entry) => changesInterrupts(entry) || isHeard(entry)) ||
+  part.conditional.some(changesInterrupts)
 
 /**
  * The statement is planned once a session, and every row is found by its key, in the order of the parts: so rows are

@@ -40,6 +40,8 @@ export interface RawBranch {
   readonly queue_key: string | null
   readonly priority: Int | null
   readonly queue_rank: Int | null
+  readonly accepts: string | null
+  readonly standing: string | null
 }
 
 /** A row of `fermata_journal`. */
@@ -75,6 +77,9 @@ export interface RawInterrupt {
   readonly payload: string
   readonly seq: Int
   readonly opened_at: Int
+  readonly assignee: string | null
+  readonly deadline: Int | null
+  readonly task: string | null
 }
 
 // Ids were checked when they entered and kinds are covered by the digest, which readers verify: hence the casts.
@@ -111,7 +116,9 @@ export const branchOfRow = (row: RawBranch): BranchInfo => ({
   inboxHead: Number(row.inbox_head),
   readyAt: row.ready_at === null ? null : Number(row.ready_at),
   problem: row.problem,
-  createdAt: Number(row.created_at)
+  createdAt: Number(row.created_at),
+  accepts: row.accepts,
+  standing: row.standing
 })
 
 /** The entry that a row is; not verified yet. */
@@ -155,7 +162,10 @@ export const interruptOfRow = (row: RawInterrupt): PendingInterrupt => ({
   name: row.name,
   payload: row.payload,
   seq: Number(row.seq),
-  openedAt: Number(row.opened_at)
+  openedAt: Number(row.opened_at),
+  assignee: row.assignee,
+  deadline: row.deadline === null ? null : Number(row.deadline),
+  task: row.task
 })
 
 /** True if a branch of this status takes no more entries. */

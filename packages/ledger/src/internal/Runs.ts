@@ -2,7 +2,7 @@
 import { admitStart, type Entry, isTerminal, rootBranch, type StoredRun, type TerminalKind } from "@fermata/contract"
 import type { SqlError } from "@effect/sql/SqlError"
 import { Effect, Exit } from "effect"
-import type { BranchInfo, Claim, Ledger, RunRow, StartReceipt, StartRequest } from "../Ledger.js"
+import type { BranchInfo, Claim, Ledger, RunRow, SendRequest, StartReceipt, StartRequest } from "../Ledger.js"
 import { CorruptJournal, RunConflict, RunPurged } from "../LedgerError.js"
 import { branchNotFound, notFound, readBranch, readRun, runState } from "./BranchRows.js"
 import type { Claims } from "./Claims.js"
@@ -10,11 +10,15 @@ import type { Database, Transaction } from "./Database.js"
 import { dedupe } from "./Dedupe.js"
 import { entryDigest, runDigest } from "./Digest.js"
 import { readEntries, readHistory } from "./History.js"
+import { acceptMessage } from "./Messages.js"
 import type { Queues } from "./Queues.js"
 import type { StartTakers } from "./StartTakers.js"
 import { branchOfRow, claimedAs, entryOfRow, isOver, type RawBranch, type RawEntry } from "./Rows.js"
 
-type Runs = Pick<Ledger, "start" | "run" | "branch" | "branches" | "list" | "history" | "claimed" | "ending">
+type Runs = Pick<
+  Ledger,
+  "start" | "startAndSend" | "run" | "branch" | "branches" | "list" | "history" | "claimed" | "ending"
+>
 
 /** What starting a run within a transaction gives: a `claim` if the worker that it was started for has it. */
 interface Begun {
@@ -32,24 +36,52 @@ export const makeRuns = (
   const { sql } = db
 
   const start: Runs["start"] = Effect.fn("Ledger.start")((request) =>
+    Effect.map(taken(request, undefined), ({ receipt }) => receipt).pipe(
+      // Only what is sent along is refused so.
+      Effect.catchTags({ MessageIdReused: Effect.die, UnknownMessage: Effect.die, RunOver: Effect.die })
+    )
+  )
+
+  const startAndSend: Runs["startAndSend"] = Effect.fn("Ledger.startAndSend")((request, send) =>
+    Effect.flatMap(taken(request, send), ({ receipt, sent }) =>
+      sent === undefined ? Effect.dieMessage("what was to be sent was not") : Effect.succeed({ started: receipt, sent })
+    )
+  )
+
+  /** Starts, with a worker of this process that has room for it. */
+  const taken = (request: StartRequest, send: Omit<SendRequest, "branch"> | undefined) =>
     Effect.suspend(() => {
       // What may have to wait, or not be the run that is meant, is for a claim.
       const plain = request.queue === undefined && request.startAt === undefined && request.dedupe === undefined
       const taker = plain ? takers.reserve(`${request.workflow}@${request.version}`) : undefined
-      if (taker === undefined) return Effect.map(begin(request, undefined), ({ receipt }) => receipt)
-      return Effect.onExit(begin(request, taker.worker), (exit) =>
+      const begun = begin(request, taker?.worker, send)
+      if (taker === undefined) return begun
+      return Effect.onExit(begun, (exit) =>
         Effect.sync(() => {
           const claim = Exit.isSuccess(exit) ? exit.value.claim : undefined
           if (claim === undefined) claims.forget(rootBranch(request.run), firstEpoch)
           taker.use(claim)
         })
-      ).pipe(Effect.map(({ receipt }) => receipt))
+      )
     })
-  )
 
-  /** Starts a run. A `worker` has claimed it then, unless the run existed. */
-  const begin = (request: StartRequest, worker: string | undefined) =>
-    db.transaction("start a run", (transaction) => startWithin(transaction, request, worker))
+  /** Starts a run, and accepts what is sent along. A `worker` has claimed it then, unless the run existed. */
+  const begin = (request: StartRequest, worker: string | undefined, send: Omit<SendRequest, "branch"> | undefined) =>
+    db.transaction("start a run", (transaction) =>
+      Effect.gen(function* () {
+        const { claim, receipt } = yield* startWithin(transaction, request, worker)
+        if (send === undefined) return { claim, receipt, sent: undefined }
+        const sent = yield* acceptMessage(db, transaction, { ...send, branch: receipt.branch }).pipe(
+          Effect.catchTag("RunNotFound", Effect.die)
+        )
+        return {
+          receipt,
+          sent: sent.receipt,
+          // What was sent along is in its inbox.
+          claim: claim && { ...claim, branch: { ...claim.branch, inboxHead: 1 } }
+        }
+      })
+    )
 
   const startWithin = (
     transaction: Transaction,
@@ -112,21 +144,27 @@ export const makeRuns = (
       if (db.dialect === "pg" && (yield* runState(db, request.run)) === "purged") {
         return yield* new RunPurged({ run: request.run })
       }
-      const claim = freshClaim({ ...fields, digest }, worker ?? null, readyAt, request.queue?.name ?? null)
+      const claim = freshClaim(
+        { ...fields, digest },
+        worker ?? null,
+        readyAt,
+        request.queue?.name ?? null,
+        request.accepts ?? null
+      )
       const { branch: row, first } = claim
       const definition = claimedAs(`${row.workflow}@${row.version}`, row.queue)
       if (request.queue === undefined) {
         yield* sql`INSERT INTO fermata_branches (branch_id, run_id, workflow, version, definition, status, head,
-              head_digest, epoch, owner, ready_at, created_at)
+              head_digest, epoch, owner, ready_at, created_at, accepts)
             VALUES (${branch}, ${row.run}, ${row.workflow}, ${row.version}, ${definition},
-              ${row.status}, 1, ${row.headDigest}, ${row.epoch}, ${row.owner}, ${row.readyAt}, ${createdAt})`
+              ${row.status}, 1, ${row.headDigest}, ${row.epoch}, ${row.owner}, ${row.readyAt}, ${createdAt}, ${row.accepts})`
       } else {
         const { key, name, priority } = request.queue
         const rank = yield* queues.rank(request.queue)
         yield* sql`INSERT INTO fermata_branches (branch_id, run_id, workflow, version, definition, status, head,
-              head_digest, epoch, owner, ready_at, created_at, queue, queue_key, priority, queue_rank)
+              head_digest, epoch, owner, ready_at, created_at, accepts, queue, queue_key, priority, queue_rank)
             VALUES (${branch}, ${row.run}, ${row.workflow}, ${row.version}, ${definition},
-              ${row.status}, 1, ${row.headDigest}, ${row.epoch}, ${row.owner}, ${row.readyAt}, ${createdAt},
+              ${row.status}, 1, ${row.headDigest}, ${row.epoch}, ${row.owner}, ${row.readyAt}, ${createdAt}, ${row.accepts},
               ${name}, ${key}, ${priority}, ${rank})`
       }
       yield* sql`INSERT INTO fermata_journal (branch_id, seq, kind, key, payload, epoch, at, digest)
@@ -248,7 +286,7 @@ export const makeRuns = (
       return last
     })
 
-  return { start, run, branch, branches, list, history, claimed, ending }
+  return { start, startAndSend, run, branch, branches, list, history, claimed, ending }
 }
 
 /** Epoch of a branch's first owner. */
@@ -259,7 +297,8 @@ const freshClaim = (
   run: RunRow,
   owner: string | null,
   readyAt: number,
-  queue: string | null
+  queue: string | null,
+  accepts: string | null
 ): Claim & { readonly first: Entry } => {
   const branch = rootBranch(run.run)
   const { createdAt, version, workflow } = run
@@ -283,7 +322,9 @@ const freshClaim = (
       inboxHead: 0,
       readyAt: owner === null ? readyAt : null,
       problem: null,
-      createdAt
+      createdAt,
+      accepts,
+      standing: null
     },
     headAt: createdAt,
     first

@@ -172,6 +172,16 @@ export const sealedLedger = (ledger: Ledger, codecs: ReadonlyArray<PayloadCodec>
     ending: (branch) =>
       opening(ledger.ending(branch), ({ branch, entry }) => ({ branch, entry: entry && openEntry(entry) })),
     deliver: (request) => ledger.deliver({ ...request, value: sealValue(request.value) }),
+    startAndSend: (request, send) =>
+      ledger.startAndSend(
+        { ...request, input: sealing.seal(request.input), inputDigest: sealing.mac(request.inputDigest) },
+        { ...send, json: sealing.seal(send.json), digest: sealing.mac(send.digest) }
+      ),
+    send: (request) =>
+      ledger.send({ ...request, json: sealing.seal(request.json), digest: sealing.mac(request.digest) }),
+    reply: (branch, update) =>
+      opening(ledger.reply(branch, update), ({ entry, over }) => ({ entry: entry && openEntry(entry), over })),
+    view: (branch, name) => opening(ledger.view(branch, name), (entry) => entry && openEntry(entry)),
     cancel: ledger.cancel,
     settle: (request) => ledger.settle({ ...request, settlement: sealSettlement(request.settlement) }),
     fork: (request) =>

@@ -4,6 +4,7 @@ import { type Entry, isTerminal } from "@fermata/contract"
 import { Effect } from "effect"
 import {
   changesInterrupts,
+  closesInterrupt,
   type Commit,
   interruptOf,
   missed,
@@ -35,7 +36,7 @@ const advanceIf = `UPDATE fermata_branches SET head = ?, head_digest = ?
 
 // LV: letting go is conditional on columns of the row itself, so that nothing accepted goes unseen.
 const letGoIf = `UPDATE fermata_branches
-  SET head = ?, head_digest = ?, status = ?, owner = NULL, ready_at = ?, problem = ?
+  SET head = ?, head_digest = ?, status = ?, owner = NULL, ready_at = ?, problem = ?, standing = ?
   WHERE ${isWhereItsOwnerBelieves} AND (? IS NULL OR inbox_head = ?) RETURNING inbox_head`
 
 type Run = SyncConnection["runSync"]
@@ -56,13 +57,14 @@ const insertAll = (run: Run, rows: ReadonlyArray<Entry>): void => {
 const moveInterrupts = (run: Run, part: Part, entries: ReadonlyArray<Entry>): void => {
   for (const entry of entries) {
     if (entry.kind === "interrupt.opened") {
-      const { name, payload } = interruptOf(entry)
+      const { assignee, deadline, name, payload, task } = interruptOf(entry)
       run(
-        `INSERT INTO fermata_interrupts (branch_id, interrupt_id, run_id, name, payload, seq, opened_at)
-          VALUES (?, ?, ?, ?, ?, ?, ?)`,
-        [part.branch, entry.key, part.run, name, payload, entry.seq, entry.at]
+        `INSERT INTO fermata_interrupts (branch_id, interrupt_id, run_id, name, payload, seq, opened_at,
+            assignee, deadline, task)
+          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+        [part.branch, entry.key, part.run, name, payload, entry.seq, entry.at, assignee, deadline, task]
       )
-    } else if (entry.kind === "interrupt.closed") {
+    } else if (closesInterrupt(entry)) {
       run(`DELETE FROM fermata_interrupts WHERE branch_id = ? AND interrupt_id = ?`, [part.branch, entry.key])
     } else if (isTerminal(entry.kind)) {
       run(`DELETE FROM fermata_interrupts WHERE branch_id = ?`, [part.branch])
@@ -80,7 +82,16 @@ const move = (run: Run, part: Part): PartOutcome | undefined => {
   const to = [head.seq, head.digest]
   const moved =
     letGo !== null
-      ? inboxHead(letGoIf, [...to, letGo.status, letGo.readyAt, letGo.problem, ...place, inboxSeen, inboxSeen])
+      ? inboxHead(letGoIf, [
+          ...to,
+          letGo.status,
+          letGo.readyAt,
+          letGo.problem,
+          letGo.standing,
+          ...place,
+          inboxSeen,
+          inboxSeen
+        ])
       : inboxSeen !== null
         ? inboxHead(advanceIf, [...to, ...place, inboxSeen])
         : inboxHead(advance, [...to, ...place])

@@ -225,6 +225,27 @@ const queues = (dialect: "sqlite" | "pg"): ReadonlyArray<string> => {
   ]
 }
 
+/** Kinds that replies, queries and the gate of an interrupt with a deadline look up by key. */
+const messageKinds = ["update.replied", "update.rejected", "view.published", "interrupt.expired"] as const
+
+/** As {@link isIndexedKind}, for the index on what messages leave in the journal. */
+export const isMessageKind = `kind IN (${messageKinds.map((kind) => `'${kind}'`).join(", ")})`
+
+const messages = (dialect: "sqlite" | "pg"): ReadonlyArray<string> => {
+  const { int } = dialectOf(dialect)
+  const text = dialect === "sqlite" ? "TEXT" : 'TEXT COLLATE "C"'
+  return [
+    // What the run's workflow takes, as it was started; and what the owner said of the branch when it let go of it.
+    `ALTER TABLE fermata_branches ADD COLUMN accepts ${text}`,
+    `ALTER TABLE fermata_branches ADD COLUMN standing ${text}`,
+    `ALTER TABLE fermata_interrupts ADD COLUMN assignee ${text}`,
+    `ALTER TABLE fermata_interrupts ADD COLUMN deadline ${int}`,
+    `ALTER TABLE fermata_interrupts ADD COLUMN task ${text}`,
+    `CREATE INDEX fermata_interrupts_assignee ON fermata_interrupts (assignee, opened_at, branch_id, interrupt_id) WHERE assignee IS NOT NULL`,
+    `CREATE INDEX fermata_journal_messages ON fermata_journal (branch_id, key, seq) WHERE ${isMessageKind}`
+  ]
+}
+
 /** Runs the statements that a migration has in the database's dialect. */
 const statements = (of: (dialect: "sqlite" | "pg") => ReadonlyArray<string>) =>
   Effect.gen(function* () {
@@ -239,7 +260,8 @@ export const migrations: Record<string, Effect.Effect<void, unknown, SqlClient>>
   "2_chunks": statements(chunks),
   "3_threads": statements(threads),
   "4_serves": statements(serves),
-  "5_queues": statements(queues)
+  "5_queues": statements(queues),
+  "6_messages": statements(messages)
 }
 
 /** The newest migration that this code knows; a database beyond it is left alone. */

@@ -238,7 +238,7 @@ describe("a lost reply", () => {
       ...part,
       mid: digest(5),
       head: digest(5),
-      letGo: { status: "waiting", readyAt: null, problem: null }
+      letGo: { status: "waiting", readyAt: null, problem: null, standing: null }
     }
     expect(missed(release, row({ owner: null }))._tag).toBe("Stored")
     expect(missed(release, row({}))._tag).toBe("Again")

@@ -6,7 +6,16 @@
  * workflow's fibers run until none is runnable. Replay is the same loop with events from the history, so live and
  * replayed executions cannot differ in how fibers interleave (RD). While it replays, nothing new starts (PC).
  */
-import { type BranchId, type Entry, type EntryDraft, payloadOf, Recovery, runOf } from "@fermata/contract"
+import {
+  admitExpiry,
+  type BranchId,
+  type Entry,
+  type EntryDraft,
+  messageChannel,
+  payloadOf,
+  Recovery,
+  runOf
+} from "@fermata/contract"
 import type { Claim, InboxRow, Ledger, Release } from "@fermata/ledger"
 import { Cause, Effect, Either, Exit, Option, type Scope } from "effect"
 import type { Problem } from "../Problem.js"
@@ -17,7 +26,6 @@ import { HostTimer } from "./HostTimer.js"
 import { Mailbox } from "./Mailbox.js"
 import { moveInboxRow } from "./MoveInboxRow.js"
 import { answerOf, outcomeOfStep, type StepOutcomeKind } from "./Outcome.js"
-import { draft } from "./Payload.js"
 import {
   engineFailed,
   entryUnreadable,
@@ -31,6 +39,7 @@ import { runEnd } from "./RunEnd.js"
 import { RunningSteps } from "./RunningSteps.js"
 import type { StepHost } from "./Step.js"
 import { describeEntry, type Divergence, Timeline } from "./Timeline.js"
+import { Expired } from "./WorkflowScope.js"
 import { WorkflowCommands } from "./WorkflowCommands.js"
 
 /** What a branch needs of its worker. */
@@ -121,6 +130,8 @@ export class BranchRun {
       doom: (problem) => {
         this.failure ??= problem
       },
+      accepts: (kind, name) =>
+        (kind === "signal" ? workflow.signals : workflow.updates).some((one) => one.name === name),
       forgotten: (step) => this.steps.forget(step)
     })
     this.steps = new RunningSteps({
@@ -313,6 +324,20 @@ export class BranchRun {
         this.commands.waiting.delete(entry.key)
         return () => command.right.resume(Effect.succeed(answer.right))
       }
+      case "interrupt.expired": {
+        const command = this.commands.awaiting(entry, "interrupt")
+        if (Either.isLeft(command)) return this.diverge(command.left)
+        const { deadline } = payloadOf({ kind: entry.kind, payload: entry.payload })
+        this.commands.waiting.delete(entry.key)
+        return () => command.right.resume(Effect.fail(new Expired(entry.key, deadline)))
+      }
+      case "signal.received":
+      case "update.received": {
+        // It is in the history's queue by now: whoever waits takes it from there, or whoever asks later.
+        const { name } = payloadOf({ kind: entry.kind, payload: entry.payload })
+        const channel = messageChannel(entry.kind === "signal.received" ? "signal" : "update", name)
+        return () => this.commands.offer(channel)
+      }
       case "step.succeeded":
       case "step.failed":
       case "step.died":
@@ -385,19 +410,28 @@ export class BranchRun {
 
   private armTimers(): void {
     if (!this.live) return
-    const next = this.commands.nextTimer
+    const next = this.commands.nextDue
     if (next === undefined) this.timer.clear()
     else this.timer.at(next.due, () => this.mailbox.post(() => this.timersDue()))
   }
 
   private timersDue(): void {
     if (this.closing || this.stopping) return
-    const next = this.commands.nextTimer
+    const next = this.commands.nextDue
     if (next === undefined) return
-    if (next.due > this.host.ledger.unsafeNow()) return this.armTimers()
-    // What was accepted from outside before now is delivered first; the timer is durable before it is delivered.
+    const { inboxSeen } = this.recovery
+    // Whether more came in than was seen, the append finds out in its own transaction.
+    const verdict = admitExpiry({
+      open: true,
+      deadline: next.due,
+      now: this.host.ledger.unsafeNow(),
+      inboxSeen,
+      inboxHead: inboxSeen
+    })
+    if (verdict._tag !== "Expire") return this.armTimers()
+    // What was accepted from outside before now is delivered first; the event is durable before it is delivered.
     this.appendIf(
-      draft.timerFired(next.key),
+      next.entry,
       next.due,
       (entry) => {
         if (entry !== undefined) this.deliver(entry, this.afterActivation)
@@ -411,9 +445,10 @@ export class BranchRun {
     entryDraft: EntryDraft,
     notBefore: number | undefined,
     then: (entry: Entry | undefined) => void,
-    again: () => void
+    again: () => void,
+    standing: string | null = null
   ): void {
-    this.writer.appendIf(entryDraft, notBefore, (result) => {
+    this.writer.appendIf(entryDraft, { notBefore, standing }, (result) => {
       if (Either.isRight(result)) return then(result.right)
       if (result.left._tag === "InboxAdvanced") return this.readInbox(again)
       this.lose(result.left.cause)
@@ -465,7 +500,7 @@ export class BranchRun {
     if (!this.live || this.closing) return
     if (this.inboxDirty) return this.readInbox(() => undefined)
     if (!this.steps.resting) return
-    const due = this.commands.nextTimer?.due
+    const due = this.commands.nextDue?.due
     const wakes = due === undefined ? this.steps.wakes : [...this.steps.wakes, due]
     const wakeAt = wakes.length === 0 ? null : Math.min(...wakes)
     const { blockedBy } = this.steps
@@ -478,7 +513,7 @@ export class BranchRun {
       setImmediate(() => this.mailbox.pump())
       return
     }
-    this.release({ _tag: "Waiting", wakeAt }, "parked")
+    this.release({ _tag: "Waiting", wakeAt, standing: this.commands.standing }, "parked")
   }
 
   /** One step needs help; what else waits for a time is woken by it all the same. */
@@ -535,7 +570,8 @@ export class BranchRun {
         this.evict()
         this.host.onRest(this, "ended")
       },
-      () => this.finish()
+      () => this.finish(),
+      this.commands.standing
     )
   }
 

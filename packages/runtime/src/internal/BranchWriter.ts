@@ -156,12 +156,12 @@ export class BranchWriter {
   /** Appends if nothing came in from outside meanwhile; calls back when it is durable. */
   appendIf(
     entryDraft: EntryDraft,
-    notBefore: number | undefined,
+    { notBefore, standing }: { readonly notBefore: number | undefined; readonly standing: string | null },
     then: (result: Either.Either<Entry | undefined, WriteRefusal>) => void
   ): void {
     const { journal } = this
     if (journal === undefined) return
-    const options = { inboxSeen: this.recovery.inboxSeen, ...(notBefore === undefined ? {} : { notBefore }) }
+    const options = { inboxSeen: this.recovery.inboxSeen, standing, ...(notBefore === undefined ? {} : { notBefore }) }
     this.mailbox.hold(journal.appendIf([entryDraft], options), (exit) => {
       if (Exit.isFailure(exit)) return then(Either.left(refusalOf(exit.cause)))
       for (const entry of exit.value) {

@@ -11,8 +11,10 @@ import type * as Workflow from "../Workflow.js"
 import { branchOf, checkedId, runNamed } from "./BranchAddress.js"
 import { mayHaveChanged, mayHaveEnded, untilFound } from "./BranchWatch.js"
 import type * as Codec from "./Codec.js"
+import { clientMessages, startOf } from "./ClientMessages.js"
 import { describe, describeRows, pendingOf } from "./Describe.js"
 import { listen } from "./Listen.js"
+import { encoded } from "./EncodedValue.js"
 import { outcomeOf } from "./Ending.js"
 import { checkedStart, queues } from "./Starting.js"
 
@@ -38,14 +40,7 @@ export const make = (ledger: Ledger, options: { readonly poll?: Duration.Duratio
       const run = yield* options.run === undefined ? Effect.succeed(RunId.make(randomUUID())) : checkRun(options.run)
       const how = yield* checkedStart(options, ledger.unsafeNow())
       const json = yield* encoded(workflow.codecs.input, input, `input of workflow ${workflow.name}`, ledger.maxPayload)
-      const { branch, created } = yield* ledger.start({
-        run,
-        workflow: workflow.name,
-        version: workflow.version,
-        input: json,
-        inputDigest: jsonDigest(json),
-        ...how
-      })
+      const { branch, created } = yield* ledger.start({ ...startOf(workflow, run, json), ...how })
       return { run: runOf(branch), branch, created }
     }),
 
@@ -90,11 +85,15 @@ export const make = (ledger: Ledger, options: { readonly poll?: Duration.Duratio
     }),
 
     pendingInterrupts: Effect.fn("Client.pendingInterrupts")(function* (options = {}) {
-      const { after, limit, run } = options
+      const { after, assignee, limit, name, run } = options
+      // Nothing has such a name, and not every database could be asked for it.
+      if ([assignee, name].some((text) => text !== undefined && idProblem(text) !== undefined)) return []
       const rows = yield* ledger.pendingInterrupts({
         limit: pageSize(limit),
         ...(run === undefined ? {} : { run: yield* runNamed(run) }),
-        ...(after === undefined ? {} : { after })
+        ...(after === undefined ? {} : { after }),
+        ...(assignee === undefined ? {} : { assignee }),
+        ...(name === undefined ? {} : { name })
       })
       return yield* Effect.forEach(rows, pendingOf)
     }),
@@ -129,6 +128,8 @@ export const make = (ledger: Ledger, options: { readonly poll?: Duration.Duratio
       })
       return { _tag: "Forked" as const, ...receipt }
     }),
+
+    ...clientMessages(ledger, poll),
 
     listen: (stream, of, options) => listen(ledger, poll, stream, of, options),
 
@@ -209,25 +210,6 @@ export const make = (ledger: Ledger, options: { readonly poll?: Duration.Duratio
 
 /** Rows of a page: 100 unless asked otherwise, 1 at least. */
 const pageSize = (limit = 100): number => (limit >= 1 ? Math.min(Math.floor(limit), 10_000) : 1)
-
-const encoded = <A>(
-  codec: Codec.Codec<A>,
-  value: A,
-  what: string,
-  maxLength: number
-): Effect.Effect<string, InvalidValue> =>
-  Either.match(codec.encode(value), {
-    onLeft: ({ issues }) => Effect.fail(new InvalidValue({ what, issues })),
-    onRight: (json) =>
-      json.length <= maxLength
-        ? Effect.succeed(json)
-        : Effect.fail(
-            new InvalidValue({
-              what,
-              issues: [`$: is ${json.length} characters long as JSON, of ${maxLength} at most`]
-            })
-          )
-  })
 
 const checkedValue = <A>(codec: Codec.Codec<A>, value: A): DeliverRequest["value"] =>
   Either.match(codec.encode(value), {

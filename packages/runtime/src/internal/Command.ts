@@ -1,4 +1,5 @@
 /** What a workflow waits for: the commands that it issued and that no event of the history has answered yet. */
+import type { ReceivedMessage } from "@fermata/contract"
 import type { Effect } from "effect"
 import type * as Interrupt from "../Interrupt.js"
 import type * as Node from "../Node.js"
@@ -20,7 +21,9 @@ export interface InterruptCommand {
   readonly kind: "interrupt"
   readonly key: string
   readonly interrupt: Interrupt.Any
-  readonly resume: (effect: Effect.Effect<unknown>) => void
+  /** Ledger milliseconds from which on no answer is taken; `undefined`: never. */
+  readonly deadline: number | undefined
+  readonly resume: (effect: Effect.Effect<unknown, unknown>) => void
 }
 
 /** A durable timer that waits for its time. */
@@ -31,7 +34,15 @@ export interface TimerCommand {
   readonly resume: (effect: Effect.Effect<void>) => void
 }
 
-export type Command = StepCommand | InterruptCommand | TimerCommand
+/** A wait for the next message of a channel. */
+export interface MessageCommand {
+  readonly kind: "message"
+  readonly key: string
+  readonly channel: string
+  readonly resume: (message: ReceivedMessage) => void
+}
+
+export type Command = StepCommand | InterruptCommand | TimerCommand | MessageCommand
 
 /** The command as text: two replays that wait for the same have the same. */
 export const describeCommand = (command: Command): string =>

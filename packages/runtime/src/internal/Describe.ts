@@ -1,6 +1,6 @@
 /** A branch's row and its open interrupts, as `Client.describe` tells them (LV: what is waited for has a name). */
 import { StrictJson } from "@fermata/contract"
-import type { BranchId, RunId } from "@fermata/contract"
+import type { BranchId, RunId, TaskFacts } from "@fermata/contract"
 import {
   type BranchInfo,
   CorruptJournal,
@@ -87,8 +87,29 @@ const describing = (
     head: row.head,
     createdAt: row.createdAt,
     waitingFor: waitingFor(row, interrupts, problems),
-    problems
+    problems,
+    unread: standingOf(row).unread
   }))
+
+const noStanding = { awaits: [] as ReadonlyArray<string>, unread: {} as Readonly<Record<string, number>> }
+const decodeStanding = Schema.decodeUnknownOption(
+  Schema.parseJson(
+    Schema.Struct({
+      awaits: Schema.Array(Schema.String),
+      unread: Schema.Record({ key: Schema.String, value: Schema.Number })
+    })
+  )
+)
+
+/** What the owner said when it let go of the branch. It informs and decides nothing: what cannot be read says nothing. */
+const standingOf = (row: BranchInfo): typeof noStanding =>
+  row.standing === null ? noStanding : Option.getOrElse(decodeStanding(row.standing), () => noStanding)
+
+/** A channel that is waited for, `signal:<name>` or `update:<name>`. */
+const awaited = (channel: string): WaitingFor => {
+  const name = channel.slice(channel.indexOf(":") + 1)
+  return channel.startsWith("update:") ? { _tag: "Update", name } : { _tag: "Signal", name }
+}
 
 const waitingFor = (
   row: BranchInfo,
@@ -102,7 +123,9 @@ const waitingFor = (
       const answers = interrupts
         .filter((interrupt) => interrupt.branch === row.branch)
         .map(({ interrupt, name }): WaitingFor => ({ _tag: "Answer", interrupt, name }))
-      return row.readyAt === null ? answers : [...answers, { _tag: "Time", at: row.readyAt }]
+      const messages = standingOf(row).awaits.map(awaited)
+      const times: ReadonlyArray<WaitingFor> = row.readyAt === null ? [] : [{ _tag: "Time", at: row.readyAt }]
+      return [...answers, ...messages, ...times]
     }
     case "stuck":
       return problems.map((problem) => ({ _tag: "Operator", problem }))
@@ -150,7 +173,9 @@ export const pendingOf = (row: PendingInterrupt): Effect.Effect<Pending, Corrupt
       name: row.name,
       payload: StrictJson.decode(row.payload),
       checkpoint: { branch: row.branch, seq: row.seq },
-      openedAt: row.openedAt
+      openedAt: row.openedAt,
+      // The owner wrote it with the entry that opened the interrupt.
+      task: row.task === null ? null : (JSON.parse(row.task) as TaskFacts)
     }),
     catch: (error) =>
       new CorruptJournal({

@@ -47,6 +47,18 @@ export const moveInboxRow = (row: InboxRow, view: InboxView): InboxMove => {
         ? unserved(verdict.reason)
         : { _tag: "Event", entry: draft.interruptAnswered(answer, row.pos) }
     }
+    case "signal":
+    case "update": {
+      const message = JSON.parse(row.payload) as {
+        readonly name: string
+        readonly message: string
+        readonly value: unknown
+      }
+      const verdict = serveInboxRow({ kind: row.kind, over: view.over })
+      return verdict._tag === "Unserved"
+        ? unserved(verdict.reason)
+        : { _tag: "Event", entry: draft.messageReceived(row.kind, row.key, message, row.pos) }
+    }
     case "settlement": {
       const settlement = JSON.parse(row.payload) as {
         readonly effect: string

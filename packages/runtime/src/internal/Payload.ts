@@ -3,7 +3,7 @@
  * written a second time.
  */
 import { hash } from "node:crypto"
-import { Defect, type EffectIdentity, type EntryDraft, type RecordedTry } from "@fermata/contract"
+import { Defect, type EffectIdentity, type EntryDraft, type RecordedTry, type TaskFacts } from "@fermata/contract"
 
 /** SHA-256 of a text, base64url. */
 export const digest = (text: string): string => hash("sha256", text, "base64url")
@@ -120,10 +120,46 @@ export const draft = {
         return { kind: "effect.voided", key: recorded.key, payload: JSON.stringify(head) }
     }
   },
-  interruptOpened: (key: string, name: string, payload: string): EntryDraft => ({
+  interruptOpened: (key: string, name: string, payload: string, task?: TaskFacts): EntryDraft => ({
     kind: "interrupt.opened",
     key,
-    payload: `{"name":${quote(name)},"payload":${payload}}`
+    payload: `{"name":${quote(name)},"payload":${payload}${task === undefined ? "" : `,"task":${JSON.stringify(task)}`}}`
+  }),
+  interruptExpired: (key: string, deadline: number): EntryDraft => ({
+    kind: "interrupt.expired",
+    key,
+    payload: JSON.stringify({ deadline })
+  }),
+  /** A signal or an update, moved from the inbox. */
+  messageReceived: (
+    kind: "signal" | "update",
+    key: string,
+    { message, name, value }: { readonly name: string; readonly message: string; readonly value: unknown },
+    inbox: number
+  ): EntryDraft => ({
+    kind: `${kind}.received`,
+    key,
+    payload: `{"name":${quote(name)},"message":${quote(message)},"inbox":${inbox},"value":${textOf(value)}}`
+  }),
+  updateReplied: (key: string, name: string, outcome: "value" | "error", text: string): EntryDraft => ({
+    kind: "update.replied",
+    key,
+    payload: `{"name":${quote(name)},"${outcome}":${text}}`
+  }),
+  updateDied: (key: string, name: string, defect: unknown): EntryDraft => ({
+    kind: "update.replied",
+    key,
+    payload: `{"name":${quote(name)},"defect":${defectText(defect)}}`
+  }),
+  updateRejected: (key: string, name: string, reason: string): EntryDraft => ({
+    kind: "update.rejected",
+    key,
+    payload: JSON.stringify({ name, reason })
+  }),
+  viewPublished: (key: string, value: string): EntryDraft => ({
+    kind: "view.published",
+    key,
+    payload: `{"value":${value}}`
   }),
   interruptClosed: (key: string): EntryDraft => ({
     kind: "interrupt.closed",

@@ -27,6 +27,15 @@ export const entryUnreadable = (
   message: `At position ${seq} of ${branch}, ${what} does not satisfy the Schema that the code has now: ${issues.join("; ")}. Deploy a Schema that reads it.`
 })
 
+/** The code waits for a message that nobody can send. */
+export const undeclaredMessage = (branch: BranchId, seq: number, kind: "signal" | "update", name: string): Problem => ({
+  _tag: "UndeclaredMessage",
+  seq,
+  kind,
+  name,
+  message: `After position ${seq} of ${branch}, the code waits for the ${kind} ${name}, which its workflow does not declare, so that nobody can send it. List it among the workflow's ${kind}s.`
+})
+
 /** One activation did not end. */
 export const runaway = (branch: BranchId, seq: number): Problem => ({
   _tag: "Runaway",

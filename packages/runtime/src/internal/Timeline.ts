@@ -11,7 +11,10 @@ const commandMarks: ReadonlySet<string> = new Set([
   "timer.started",
   "interrupt.opened",
   "interrupt.closed",
-  "patch.taken"
+  "patch.taken",
+  "update.replied",
+  "update.rejected",
+  "view.published"
 ])
 
 /** True for marks that a workflow's command issues. */

@@ -2,18 +2,29 @@
  * The commands of one workflow execution: what its fibers ask for and wait for. Each gets its key by counting, and its
  * mark the place that the history has for it, so a replay issues the same commands or is found to differ (RD).
  */
-import { type BranchId, type Entry, type EntryDraft, type Recovery, type RunId, runOf } from "@fermata/contract"
+import {
+  type BranchId,
+  type Entry,
+  type EntryDraft,
+  messageChannel,
+  payloadOf,
+  type ReceivedMessage,
+  type Recovery,
+  type RunId,
+  runOf,
+  type TaskFacts
+} from "@fermata/contract"
 import { Effect, Either, type Fiber } from "effect"
 import type * as Interrupt from "../Interrupt.js"
 import type * as Node from "../Node.js"
 import type { Problem } from "../Problem.js"
 import { InvalidValue } from "../RunError.js"
 import type { BranchWriter } from "./BranchWriter.js"
-import type { Command, StepCommand, TimerCommand } from "./Command.js"
+import type { Command, InterruptCommand, StepCommand, TimerCommand } from "./Command.js"
 import { digest, draft } from "./Payload.js"
-import { foreignScheduler, nonDeterminism } from "./Problems.js"
+import { entryUnreadable, foreignScheduler, nonDeterminism, undeclaredMessage } from "./Problems.js"
 import { describeEntry, type Divergence, type Timeline } from "./Timeline.js"
-import type { Commands } from "./WorkflowScope.js"
+import type { Channel, Commands, Message } from "./WorkflowScope.js"
 
 /** What commands need of the branch that they are issued to. */
 export interface CommandBranch {
@@ -27,6 +38,8 @@ export interface CommandBranch {
   readonly owns: (fiber: Fiber.RuntimeFiber<unknown, unknown>) => boolean
   /** The branch is stuck when this activation is over. */
   readonly doom: (problem: Problem) => void
+  /** True if the workflow declares a signal (or an update) of that name. */
+  readonly accepts: (kind: "signal" | "update", name: string) => boolean
   /** Nobody waits for this step any more. */
   readonly forgotten: (step: string) => void
 }
@@ -93,7 +106,12 @@ export class WorkflowCommands implements Commands {
     return Effect.void
   }
 
-  ask(interrupt: Interrupt.Any, payload: unknown, fiber: Fiber.RuntimeFiber<unknown, unknown>): Effect.Effect<unknown> {
+  ask(
+    interrupt: Interrupt.Any,
+    payload: unknown,
+    fiber: Fiber.RuntimeFiber<unknown, unknown>,
+    task?: TaskFacts
+  ): Effect.Effect<unknown, unknown> {
     if (!this.own(fiber)) return Effect.never
     const key = this.key(interrupt.name)
     // The declared type of the payload is what the definition's call signature demanded.
@@ -101,9 +119,12 @@ export class WorkflowCommands implements Commands {
     if (Either.isLeft(encoded)) {
       return Effect.die(new InvalidValue({ what: `payload of interrupt ${key}`, issues: encoded.left.issues }))
     }
-    this.issue(draft.interruptOpened(key, interrupt.name, encoded.right))
+    this.issue(draft.interruptOpened(key, interrupt.name, encoded.right, task))
     return Effect.async((resume) => {
-      this.waiting.set(key, { kind: "interrupt", key, interrupt, resume })
+      // A corrected deployment may have changed the deadline: what was recorded counts.
+      const recorded = this.context.recovery.interrupts.get(key)
+      const deadline = recorded === undefined ? task?.deadline : recorded.deadline
+      this.waiting.set(key, { kind: "interrupt", key, interrupt, deadline, resume })
       return Effect.sync(() => {
         if (this.waiting.delete(key)) this.issue(draft.interruptClosed(key))
       })
@@ -140,6 +161,65 @@ export class WorkflowCommands implements Commands {
     })
   }
 
+  receive(channel: Channel, fiber: Fiber.RuntimeFiber<unknown, unknown>): Effect.Effect<Message> {
+    if (!this.own(fiber) || !this.declared(channel)) return Effect.never
+    const name = messageChannel(channel.kind, channel.name)
+    const message = this.context.recovery.takeMessage(name)
+    if (message !== undefined) return this.read(channel, message)
+    const key = this.key(name)
+    return Effect.async((resume) => {
+      const resumed = (message: ReceivedMessage) => resume(this.read(channel, message))
+      this.waiting.set(key, { kind: "message", key, channel: name, resume: resumed })
+      return Effect.sync(() => {
+        this.waiting.delete(key)
+      })
+    })
+  }
+
+  drain(channel: Channel, fiber: Fiber.RuntimeFiber<unknown, unknown>): Effect.Effect<ReadonlyArray<Message>> {
+    if (!this.own(fiber) || !this.declared(channel)) return Effect.never
+    const { recovery } = this.context
+    const name = messageChannel(channel.kind, channel.name)
+    const taken: Array<Effect.Effect<Message>> = []
+    for (let next = recovery.takeMessage(name); next !== undefined; next = recovery.takeMessage(name)) {
+      taken.push(this.read(channel, next))
+    }
+    return Effect.all(taken)
+  }
+
+  tell(
+    told: Either.Either<EntryDraft, InvalidValue>,
+    fiber: Fiber.RuntimeFiber<unknown, unknown>
+  ): Effect.Effect<void> {
+    if (!this.own(fiber)) return Effect.never
+    if (Either.isLeft(told)) return Effect.die(told.left)
+    const { kind, payload } = told.right
+    const fitting = this.context.writer.fitting(Either.right(payload))
+    if (Either.isLeft(fitting)) return Effect.die(new InvalidValue({ what: kind, issues: fitting.left.issues }))
+    this.issue(told.right)
+    return Effect.void
+  }
+
+  now(): number {
+    return this.context.time()
+  }
+
+  /** Senders are refused what the workflow does not declare, so that waiting for it would never end. */
+  private declared({ kind, name }: Channel): boolean {
+    if (this.context.accepts(kind, name)) return true
+    this.context.doom(undeclaredMessage(this.branch, this.context.recovery.head, kind, name))
+    return false
+  }
+
+  /** The message by its Schema; one that the code cannot read is no reason to lose it. */
+  private read(channel: Channel, { message, seq, value }: ReceivedMessage): Effect.Effect<Message> {
+    const read = channel.codec.revive(value)
+    if (Either.isRight(read)) return Effect.succeed({ id: message, value: read.right })
+    const what = `${channel.kind} ${channel.name} (${message})`
+    this.context.doom(entryUnreadable(this.branch, seq, what, read.left.issues))
+    return Effect.never
+  }
+
   /** A fiber that left the branch's scheduler could not be resumed in order. */
   private own(fiber: Fiber.RuntimeFiber<unknown, unknown>): boolean {
     if (this.context.owns(fiber)) return true
@@ -162,7 +242,7 @@ export class WorkflowCommands implements Commands {
     } else if (found === "cut") {
       this.deferred.push(entryDraft)
     } else if ("kind" in found) {
-      if (found.payload !== entryDraft.payload && found.kind === "interrupt.opened") {
+      if (found.payload !== entryDraft.payload && binds(found, entryDraft)) {
         doom(
           nonDeterminism(this.branch, {
             seq: found.seq,
@@ -205,12 +285,51 @@ export class WorkflowCommands implements Commands {
     })
   }
 
-  /** The timer that is due first. */
-  get nextTimer(): TimerCommand | undefined {
-    let next: TimerCommand | undefined
+  /** Hands a message that just came to whoever has waited longest for one of its channel. */
+  offer(channel: string): void {
     for (const command of this.waiting.values()) {
-      if (command.kind === "timer" && (next === undefined || command.due < next.due)) next = command
+      if (command.kind !== "message" || command.channel !== channel) continue
+      const message = this.context.recovery.takeMessage(channel)
+      if (message === undefined) return
+      this.waiting.delete(command.key)
+      return command.resume(message)
     }
-    return next
   }
+
+  /** What is due first, of timers and of deadlines: the event that it will be. */
+  get nextDue(): { readonly due: number; readonly entry: EntryDraft } | undefined {
+    let next: { readonly due: number; readonly command: TimerCommand | InterruptCommand } | undefined
+    for (const command of this.waiting.values()) {
+      const due = command.kind === "timer" ? command.due : command.kind === "interrupt" ? command.deadline : undefined
+      if (due === undefined || (command.kind !== "timer" && command.kind !== "interrupt")) continue
+      if (next === undefined || due < next.due) next = { due, command }
+    }
+    if (next === undefined) return undefined
+    const { command, due } = next
+    return {
+      due,
+      entry: command.kind === "timer" ? draft.timerFired(command.key) : draft.interruptExpired(command.key, due)
+    }
+  }
+
+  /** What its owner says of a branch that it lets go of: what is waited for, and how much came that nobody took. */
+  get standing(): string | null {
+    const awaits = new Set<string>()
+    for (const command of this.waiting.values()) if (command.kind === "message") awaits.add(command.channel)
+    const unread: Record<string, number> = {}
+    for (const [channel, queued] of this.context.recovery.messages) unread[channel] = queued.length
+    return awaits.size === 0 && Object.keys(unread).length === 0
+      ? null
+      : JSON.stringify({ awaits: [...awaits], unread })
+  }
+}
+
+/** True if the outside has seen what the history has, so that the code may not say something else now. */
+const binds = (found: Entry, entryDraft: EntryDraft): boolean => {
+  if (found.kind === "update.replied" || found.kind === "update.rejected") return true
+  if (found.kind !== "interrupt.opened") return false
+  // How a task is described may change with a deployment; what is asked may not.
+  const asked = ({ payload }: { readonly payload: string }) =>
+    JSON.stringify(payloadOf({ kind: "interrupt.opened", payload }).payload)
+  return asked(found) !== asked(entryDraft)
 }
