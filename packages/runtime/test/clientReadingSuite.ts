@@ -363,6 +363,7 @@ export const clientReadingSuite = <E>(name: string, plane: Layer.Layer<Ledger | 
           const [one] = yield* client.pendingInterrupts({ run: "c" })
           const { openedAt: _, ...pending } = one ?? { openedAt: 0 }
           same(pending, {
+            task: null,
             run: RunId.make("c"),
             branch: "c/main",
             interrupt: "approval#1",
