@@ -88,6 +88,19 @@ describe("a signal", () => {
     )
   )
 
+  it.effect("does not start a run before its time, and is there when it starts", () =>
+    play(({ client, hire, pass }) =>
+      Effect.gen(function* () {
+        yield* hire(Testing.worker({ workflows: [Party] }))
+        yield* client.start(Party, 1, { run: "r", delay: "1 hour" })
+        yield* client.signal("r", Joined, "Ada")
+        assert.deepInclude(yield* client.describe("r"), { status: "waiting", head: 1 })
+        yield* pass("1 hour")
+        assert.deepStrictEqual(yield* client.result(Party, "r"), ["Ada"])
+      })
+    )
+  )
+
   it.effect("may be drained, come as a stream, and lose a race without being lost", () => {
     const Collect = Workflow.make(
       "collect",

@@ -4,6 +4,7 @@ import { chunkSuite } from "./chunks.js"
 import { deliverySuite } from "./deliveries.js"
 import { forkSuite } from "./forks.js"
 import { lifecycleSuite } from "./lifecycles.js"
+import { messageSuite } from "./messages.js"
 import type { Place } from "./Place.js"
 import { purgeSuite } from "./purges.js"
 import { queueSuite } from "./queues.js"
@@ -19,6 +20,7 @@ export const outsideSuite = (place: Place): void => {
     describe("lifecycles", () => lifecycleSuite(place))
     describe("chunks", () => chunkSuite(place))
     describe("queues", () => queueSuite(place))
+    describe("messages", () => messageSuite(place))
     describe("verification", () => verificationSuite(place))
   })
 }
