@@ -13,8 +13,10 @@ import type {
   ForkId,
   InterruptId,
   MessageId,
+  OverlapPolicy,
   QueueLimits,
   RunId,
+  ScheduleSpec,
   TerminalKind,
   WorkerPlace
 } from "@fermata/contract"
@@ -40,6 +42,8 @@ import type {
   RunNotOver,
   RunOver,
   RunPurged,
+  ScheduleConflict,
+  ScheduleNotFound,
   SettlementInvalid,
   UnknownCheckpoint,
   UnknownEffect,
@@ -250,6 +254,41 @@ export interface SendReceipt {
   readonly at: number
 }
 
+/** A schedule as it is set up. */
+export interface ScheduleSetup {
+  readonly id: string
+  readonly workflow: string
+  readonly version: string
+  /** Encoded, strict JSON text. */
+  readonly input: string
+  readonly inputDigest: string
+  /** As for a start. */
+  readonly accepts?: string
+  readonly spec: ScheduleSpec
+  readonly overlap: OverlapPolicy
+  /** Milliseconds. */
+  readonly catchUp: number
+  /** Milliseconds. */
+  readonly jitter: number
+  readonly queue: QueuePlace | null
+}
+
+/** A schedule as it stands. Times are ledger milliseconds. */
+export interface ScheduleState extends Omit<ScheduleSetup, "input" | "inputDigest" | "accepts"> {
+  readonly paused: boolean
+  /** The next time of its spec; the run is due up to `jitter` later. */
+  readonly nextAt: number | null
+  readonly dueAt: number | null
+  /** The time of the last fire that started a run, and the run. */
+  readonly lastAt: number | null
+  readonly lastRun: RunId | null
+  /** Fires that started a run, came too late, and were left out because the previous run went on. */
+  readonly fired: number
+  readonly missed: number
+  readonly overlapped: number
+  readonly createdAt: number
+}
+
 /** What became of a start. */
 export interface StartReceipt {
   readonly branch: BranchId
@@ -431,6 +470,8 @@ export type Announcement =
   | { readonly _tag: "Changed"; readonly branch: BranchId }
   /** A branch said something on one of its streams. */
   | { readonly _tag: "Emitted"; readonly branch: BranchId }
+  /** A schedule may be due earlier than was known. */
+  | { readonly _tag: "Scheduled" }
   /** Another process wrote something (SQLite), or notifications were interrupted (PostgreSQL): look at everything. */
   | { readonly _tag: "Anything" }
 
@@ -656,6 +697,35 @@ export interface Ledger {
   readonly pauseQueue: (name: string, paused: boolean) => Effect.Effect<void, LedgerError>
   /** Every queue that was set up or has branches that are not over, by name. */
   readonly queues: Effect.Effect<ReadonlyArray<QueueState>, LedgerError>
+
+  // schedules
+  /** Stores a schedule. False: the very same was there. `replace`: another one of this id gives way, and keeps its counts. */
+  readonly createSchedule: (
+    setup: ScheduleSetup,
+    options: { readonly replace: boolean }
+  ) => Effect.Effect<boolean, ScheduleConflict | LedgerError>
+  readonly schedule: (id: string) => Effect.Effect<ScheduleState, ScheduleNotFound | LedgerError>
+  /** By id; `after` is the last one of the previous page. */
+  readonly schedules: (options: {
+    readonly after?: string
+    readonly limit: number
+  }) => Effect.Effect<ReadonlyArray<ScheduleState>, LedgerError>
+  /** While it is paused it fires not at all: what falls into a pause is not caught up. */
+  readonly pauseSchedule: (id: string, paused: boolean) => Effect.Effect<void, ScheduleNotFound | LedgerError>
+  /** Runs that it started go on. */
+  readonly deleteSchedule: (id: string) => Effect.Effect<void, ScheduleNotFound | LedgerError>
+  /** Starts the runs of these fire times now, beside all others; those that exist are not started again. */
+  readonly startScheduled: (
+    id: string,
+    at: ReadonlyArray<number>
+  ) => Effect.Effect<
+    ReadonlyArray<StartReceipt & { readonly at: number }>,
+    ScheduleNotFound | RunConflict | RunPurged | CorruptJournal | LedgerError
+  >
+  /** Fires what is due. */
+  readonly fireSchedules: Effect.Effect<void, CorruptJournal | LedgerError>
+  /** When the next schedule is due (ledger milliseconds). */
+  readonly nextScheduleDue: Effect.Effect<number | undefined, LedgerError>
 
   // wake-ups
   /** Calls back for every announcement from now on; returns how to stop. The callback must not throw and must not block. */

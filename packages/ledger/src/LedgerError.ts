@@ -63,6 +63,26 @@ export class RunConflict extends Schema.TaggedError<RunConflict>("fermata/RunCon
   }
 }
 
+/** There is a schedule of this id that is set up otherwise. Nothing was changed. */
+export class ScheduleConflict extends Schema.TaggedError<ScheduleConflict>("fermata/ScheduleConflict")(
+  "ScheduleConflict",
+  { schedule: Schema.String, differs: Schema.Array(Schema.String) }
+) {
+  override get message() {
+    return `Schedule ${this.schedule} exists and differs in: ${this.differs.join(", ")}. Use another id, or replace it (replace: true).`
+  }
+}
+
+/** There is no schedule of this id. */
+export class ScheduleNotFound extends Schema.TaggedError<ScheduleNotFound>("fermata/ScheduleNotFound")(
+  "ScheduleNotFound",
+  { schedule: Schema.String }
+) {
+  override get message() {
+    return `There is no schedule ${this.schedule} in this database.`
+  }
+}
+
 /** No such run, branch or checkpoint. */
 export class RunNotFound extends Schema.TaggedError<RunNotFound>("fermata/RunNotFound")("RunNotFound", {
   id: Schema.String

@@ -22,6 +22,7 @@ import { makePgCommit } from "./internal/PgCommit.js"
 import { makePurge } from "./internal/Purge.js"
 import { makeQueues } from "./internal/Queues.js"
 import { makeRuns } from "./internal/Runs.js"
+import { makeSchedules } from "./internal/Schedules.js"
 import { makeSqliteCommit } from "./internal/SqliteCommit.js"
 import { makeSettlements } from "./internal/Settlements.js"
 import { makeVerify } from "./internal/Verify.js"
@@ -103,6 +104,7 @@ const make = (options: LedgerOptions): Effect.Effect<Ledger, LedgerError, SqlCli
 
     const { forget: _, hold: __, ...claiming } = claims
     const { setQueue, pauseQueue, queues } = queueing
+    const { startWithin, ...running } = makeRuns(db, takers, claims, queueing)
     const ledger = {
       dialect,
       database: db.name,
@@ -110,7 +112,8 @@ const make = (options: LedgerOptions): Effect.Effect<Ledger, LedgerError, SqlCli
       now: Effect.sync(db.unsafeNow),
       unsafeNow: db.unsafeNow,
       sql,
-      ...makeRuns(db, takers, claims, queueing),
+      ...running,
+      ...makeSchedules(db, startWithin),
       setQueue,
       pauseQueue,
       queues,

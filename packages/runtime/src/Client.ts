@@ -33,6 +33,7 @@ import type {
   UpdateUnanswered,
   WrongWorkflow
 } from "./RunError.js"
+import type * as RunSchedule from "./RunSchedule.js"
 import type * as SideEffect from "./SideEffect.js"
 import type * as Signal from "./Signal.js"
 import type * as Update from "./Update.js"
@@ -75,6 +76,63 @@ export interface StartOptions {
    */
   readonly debounce?: { readonly period: Duration.DurationInput; readonly maxWait?: Duration.DurationInput }
 }
+
+/** What a schedule starts, and when. */
+export interface ScheduleOptions<N extends string, I, A, E, R> {
+  /** Its version is the one that runs are started with, until the schedule is replaced. */
+  readonly workflow: Workflow.Workflow<N, I, A, E, R>
+  readonly input: I
+  /** `RunSchedule.cron` or `RunSchedule.every`. */
+  readonly spec: RunSchedule.ScheduleSpec
+  /** What happens to a fire while the run of the one before goes on; `"skip"` if left out. */
+  readonly overlap?: RunSchedule.OverlapPolicy
+  /** Fires that no worker was there for are made up for if they are no older than this; one day if left out. */
+  readonly catchUp?: Duration.DurationInput
+  /** Each fire comes up to this much later, by the hash of the schedule's id and the fire's time; none if left out. */
+  readonly jitter?: Duration.DurationInput
+  readonly queue?: WorkQueue.WorkQueue | string
+  readonly key?: string
+  readonly priority?: number
+  /** Another schedule of this id gives way. Without it that is a `ScheduleConflict`. */
+  readonly replace?: boolean
+}
+
+/** Schedules. The run of a fire has the id `<schedule>/<time>`, such as `digest/2026-01-05T08:00:00.000Z`. */
+export interface Schedules {
+  /** Creates a schedule; false if the very same was there. */
+  readonly create: <N extends string, I, A, E, R>(
+    id: string,
+    options: ScheduleOptions<N, I, A, E, R>
+  ) => Effect.Effect<
+    boolean,
+    InvalidId | InvalidValue | RunSchedule.ScheduleInvalid | L.ScheduleConflict | L.LedgerError
+  >
+  readonly describe: (id: string) => Effect.Effect<RunSchedule.State, InvalidId | L.ScheduleNotFound | L.LedgerError>
+  /** By id; 100 unless `limit` says otherwise. `after` is the id of the last one of the previous page. */
+  readonly list: (options?: {
+    readonly after?: string
+    readonly limit?: number
+  }) => Effect.Effect<ReadonlyArray<RunSchedule.State>, InvalidId | L.LedgerError>
+  /** What falls into a pause is not made up for; see `backfill`. */
+  readonly pause: (id: string) => Effect.Effect<void, InvalidId | L.ScheduleNotFound | L.LedgerError>
+  readonly resume: (id: string) => Effect.Effect<void, InvalidId | L.ScheduleNotFound | L.LedgerError>
+  /** Runs that it started go on. */
+  readonly delete: (id: string) => Effect.Effect<void, InvalidId | L.ScheduleNotFound | L.LedgerError>
+  /** Starts a run now, as a fire at `at` (now, if left out), whatever goes on and also while the schedule is paused. */
+  readonly trigger: (
+    id: string,
+    at?: Date
+  ) => Effect.Effect<{ readonly branch: string; readonly created: boolean }, StartScheduledError>
+  /** Starts the run of every fire from `from` to `to` that has none yet, all at once, whatever goes on. 10,000 at most. */
+  readonly backfill: (
+    id: string,
+    range: { readonly from: Date; readonly to: Date }
+  ) => Effect.Effect<{ readonly started: number; readonly existing: number }, StartScheduledError>
+}
+
+/** What can go wrong with starting runs of a schedule by hand. */
+export type StartScheduledError =
+  InvalidId | InvalidValue | L.ScheduleNotFound | L.RunConflict | L.RunPurged | L.CorruptJournal | L.LedgerError
 
 /** Queues, over all workers. */
 export interface Queues {
@@ -327,6 +385,7 @@ export interface Client {
   /** The branch's history, verified. */
   readonly history: (of: RunId | BranchId | RunHandle | string) => Effect.Effect<ReadonlyArray<Entry>, ReadError>
   readonly queues: Queues
+  readonly schedules: Schedules
   /** Removes a run all of whose branches are over. */
   readonly purge: (
     run: RunId | string

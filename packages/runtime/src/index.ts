@@ -12,6 +12,7 @@ export * as Plane from "./Plane.js"
 export * as Problem from "./Problem.js"
 export * as Query from "./Query.js"
 export * as RunError from "./RunError.js"
+export * as RunSchedule from "./RunSchedule.js"
 export * as SideEffect from "./SideEffect.js"
 export * as Signal from "./Signal.js"
 export * as Update from "./Update.js"
@@ -40,6 +41,8 @@ export {
   RunNotOver,
   RunOver,
   RunPurged,
+  ScheduleConflict,
+  ScheduleNotFound,
   SettlementInvalid,
   UnknownCheckpoint,
   UnknownEffect,

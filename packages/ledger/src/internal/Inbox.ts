@@ -18,7 +18,7 @@ import {
 } from "../LedgerError.js"
 import { accept, lockAndFind, persistProblems, runIdOf } from "./Acceptance.js"
 import { lockBranch, runState } from "./BranchRows.js"
-import type { Database } from "./Database.js"
+import type { Database, Transaction } from "./Database.js"
 import { answerKey, gateFacts, verifyInboxRow } from "./Gate.js"
 import {
   inboxOfRow,
@@ -119,39 +119,9 @@ export const makeInbox = (db: Database): Pick<Ledger, "deliver" | "cancel" | "in
     Effect.suspend(() => {
       let mine = false
       return db.transaction("cancel", (transaction) =>
-        Effect.gen(function* () {
-          const branch = yield* lockBranch(db, id)
-          const run = branch === undefined ? yield* runState(db, runIdOf(id)) : "known"
-          const verdict = admitCancel({
-            run: branch === undefined && run === "known" ? "unknown" : run,
-            over: branch !== undefined && isOver(branch.status),
-            requested: branch !== undefined && (yield* cancelRequested(db, branch))
-          })
-          switch (verdict._tag) {
-            case "Accepted": {
-              if (branch === undefined) return yield* Effect.dieMessage("a branch that is not there was cancelled")
-              const payload = JSON.stringify({
-                reason: reason === null ? null : reason.toWellFormed().slice(0, maxReason).toWellFormed()
-              })
-              yield* accept(
-                db,
-                transaction,
-                branch,
-                { kind: "cancel", key: "cancel", delivery: null, payload },
-                db.unsafeNow()
-              )
-              mine = true
-              return "Accepted" as const
-            }
-            case "Duplicate":
-              return mine ? ("Accepted" as const) : ("Duplicate" as const)
-            case "TooLate":
-              return "TooLate" as const
-            case "RunPurged":
-              return yield* new RunPurged({ run: runIdOf(id) })
-            case "UnknownRun":
-              return yield* new RunNotFound({ id })
-          }
+        Effect.map(cancelWithin(db, transaction, id, reason), (verdict) => {
+          if (verdict === "Accepted") mine = true
+          return mine ? "Accepted" : verdict
         })
       )
     })
@@ -202,6 +172,41 @@ export const makeInbox = (db: Database): Pick<Ledger, "deliver" | "cancel" | "in
     )
   })
 })
+
+/** Asks for a branch's cancellation, as part of a larger transaction. */
+export const cancelWithin = (
+  db: Database,
+  transaction: Transaction,
+  id: string,
+  reason: string | null
+): Effect.Effect<"Accepted" | "Duplicate" | "TooLate", RunNotFound | RunPurged | SqlError> =>
+  Effect.gen(function* () {
+    const branch = yield* lockBranch(db, id)
+    const run = branch === undefined ? yield* runState(db, runIdOf(id)) : "known"
+    const verdict = admitCancel({
+      run: branch === undefined && run === "known" ? "unknown" : run,
+      over: branch !== undefined && isOver(branch.status),
+      requested: branch !== undefined && (yield* cancelRequested(db, branch))
+    })
+    switch (verdict._tag) {
+      case "Accepted": {
+        if (branch === undefined) return yield* Effect.dieMessage("a branch that is not there was cancelled")
+        const payload = JSON.stringify({
+          reason: reason === null ? null : reason.toWellFormed().slice(0, maxReason).toWellFormed()
+        })
+        const row = { kind: "cancel", key: "cancel", delivery: null, payload } as const
+        yield* accept(db, transaction, branch, row, db.unsafeNow())
+        return "Accepted"
+      }
+      case "Duplicate":
+      case "TooLate":
+        return verdict._tag
+      case "RunPurged":
+        return yield* new RunPurged({ run: runIdOf(id) })
+      case "UnknownRun":
+        return yield* new RunNotFound({ id })
+    }
+  })
 
 /** Names for an error message: enough to see what was meant. */
 export const openInterrupts = (db: Database, branch: string): Effect.Effect<ReadonlyArray<string>, SqlError> =>

@@ -15,10 +15,17 @@ import type { Queues } from "./Queues.js"
 import type { StartTakers } from "./StartTakers.js"
 import { branchOfRow, claimedAs, entryOfRow, isOver, type RawBranch, type RawEntry } from "./Rows.js"
 
-type Runs = Pick<
+/** Its operations, and starting a run as part of a larger transaction. */
+export interface Runs extends Pick<
   Ledger,
   "start" | "startAndSend" | "run" | "branch" | "branches" | "list" | "history" | "claimed" | "ending"
->
+> {
+  readonly startWithin: (
+    transaction: Transaction,
+    request: StartRequest,
+    worker: string | undefined
+  ) => Effect.Effect<Begun, RunConflict | RunPurged | CorruptJournal | SqlError>
+}
 
 /** What starting a run within a transaction gives: a `claim` if the worker that it was started for has it. */
 interface Begun {
@@ -286,7 +293,7 @@ export const makeRuns = (
       return last
     })
 
-  return { start, startAndSend, run, branch, branches, list, history, claimed, ending }
+  return { start, startAndSend, startWithin, run, branch, branches, list, history, claimed, ending }
 }
 
 /** Epoch of a branch's first owner. */

@@ -190,6 +190,19 @@ export const sealedLedger = (ledger: Ledger, codecs: ReadonlyArray<PayloadCodec>
           receipt === undefined ? Effect.fail(reused) : Effect.succeed(receipt)
         )
       ),
+    // What a schedule stores is what the runs that it starts store.
+    createSchedule: (setup, options) =>
+      ledger.createSchedule(
+        { ...setup, input: sealing.seal(setup.input), inputDigest: sealing.mac(setup.inputDigest) },
+        options
+      ),
+    schedule: ledger.schedule,
+    schedules: ledger.schedules,
+    pauseSchedule: ledger.pauseSchedule,
+    deleteSchedule: ledger.deleteSchedule,
+    startScheduled: ledger.startScheduled,
+    fireSchedules: ledger.fireSchedules,
+    nextScheduleDue: ledger.nextScheduleDue,
     setQueue: ledger.setQueue,
     pauseQueue: ledger.pauseQueue,
     queues: ledger.queues,

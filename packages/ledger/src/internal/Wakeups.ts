@@ -76,6 +76,7 @@ const decodeAnnouncement = (self: string, text: string): Announcement | undefine
   // What this ledger announced it has heard already.
   if (sender === self) return undefined
   if (tag === "Ready") return { _tag: "Ready" }
+  if (tag === "Scheduled") return { _tag: "Scheduled" }
   if (isBranchId(branch)) {
     if (tag === "Inbox") return { _tag: "Inbox", branch }
     if (tag === "Changed") return { _tag: "Changed", branch }

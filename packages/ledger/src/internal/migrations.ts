@@ -246,6 +246,22 @@ const messages = (dialect: "sqlite" | "pg"): ReadonlyArray<string> => {
   ]
 }
 
+const schedules = (dialect: "sqlite" | "pg"): ReadonlyArray<string> => {
+  const { int, table } = dialectOf(dialect)
+  return [
+    table(
+      "fermata_schedules",
+      `schedule_id TEXT NOT NULL PRIMARY KEY, workflow TEXT NOT NULL, version TEXT NOT NULL, input TEXT NOT NULL,
+       input_digest TEXT NOT NULL, accepts TEXT, spec TEXT NOT NULL, overlap TEXT NOT NULL, catch_up ${int} NOT NULL,
+       jitter ${int} NOT NULL, queue TEXT, queue_key TEXT, priority ${int}, paused ${int} NOT NULL, next_at ${int},
+       due_at ${int}, look_at ${int}, waited ${int} NOT NULL, last_at ${int}, last_run TEXT, fired ${int} NOT NULL,
+       missed ${int} NOT NULL, overlapped ${int} NOT NULL, created_at ${int} NOT NULL`
+    ),
+    // LV: only due rows are looked at.
+    `CREATE INDEX fermata_schedules_due ON fermata_schedules (look_at) WHERE look_at IS NOT NULL`
+  ]
+}
+
 /** Runs the statements that a migration has in the database's dialect. */
 const statements = (of: (dialect: "sqlite" | "pg") => ReadonlyArray<string>) =>
   Effect.gen(function* () {
@@ -261,7 +277,8 @@ export const migrations: Record<string, Effect.Effect<void, unknown, SqlClient>>
   "3_threads": statements(threads),
   "4_serves": statements(serves),
   "5_queues": statements(queues),
-  "6_messages": statements(messages)
+  "6_messages": statements(messages),
+  "7_schedules": statements(schedules)
 }
 
 /** The newest migration that this code knows; a database beyond it is left alone. */

@@ -8,6 +8,7 @@ import { messageSuite } from "./messages.js"
 import type { Place } from "./Place.js"
 import { purgeSuite } from "./purges.js"
 import { queueSuite } from "./queues.js"
+import { scheduleSuite } from "./schedules.js"
 import { settlementSuite } from "./settlements.js"
 import { verificationSuite } from "./verification.js"
 
@@ -21,6 +22,7 @@ export const outsideSuite = (place: Place): void => {
     describe("chunks", () => chunkSuite(place))
     describe("queues", () => queueSuite(place))
     describe("messages", () => messageSuite(place))
+    describe("schedules", () => scheduleSuite(place))
     describe("verification", () => verificationSuite(place))
   })
 }

@@ -14,8 +14,9 @@ import type * as Codec from "./Codec.js"
 import { clientMessages, startOf } from "./ClientMessages.js"
 import { describe, describeRows, pendingOf } from "./Describe.js"
 import { listen } from "./Listen.js"
-import { encoded } from "./EncodedValue.js"
 import { outcomeOf } from "./Ending.js"
+import { encoded } from "./EncodedValue.js"
+import { schedules } from "./Scheduling.js"
 import { checkedStart, queues } from "./Starting.js"
 
 const checkRun = checkedId("run id", RunId)
@@ -201,6 +202,7 @@ export const make = (ledger: Ledger, options: { readonly poll?: Duration.Duratio
     }),
 
     queues: queues(ledger),
+    schedules: schedules(ledger),
 
     purge: Effect.fn("Client.purge")(function* (run) {
       return yield* ledger.purge(yield* runNamed(run))

@@ -23,8 +23,13 @@ export const startOf = <N extends string, I, A, E, R>(
   workflow: Workflow.Workflow<N, I, A, E, R>,
   run: RunId,
   json: string
-): StartRequest => ({
-  run,
+): StartRequest => ({ run, ...startedAs(workflow, json) })
+
+/** What is stored of a run's definition and input, whatever its id. */
+export const startedAs = <N extends string, I, A, E, R>(
+  workflow: Workflow.Workflow<N, I, A, E, R>,
+  json: string
+): Pick<StartRequest, "workflow" | "version" | "input" | "inputDigest" | "accepts"> => ({
   workflow: workflow.name,
   version: workflow.version,
   input: json,

@@ -277,6 +277,8 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
     let lookedAt = Number.NEGATIVE_INFINITY
     /** When the next lease of another worker lapses, as of the last look. */
     let lapse: number | undefined
+    /** When the next schedule is due, as of the last look; `undefined` if that has to be looked up. */
+    let fires: number | undefined
     const listen = (announcement: Announcement): void => {
       switch (announcement._tag) {
         case "Ready":
@@ -286,6 +288,9 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
         case "Inbox":
           heard.add(announcement.branch)
           return running.get(announcement.branch)?.inboxChanged()
+        case "Scheduled":
+          fires = undefined
+          return wake()
         case "Anything":
           unheard = true
           return wake()
@@ -317,11 +322,24 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
         })
       })
 
+    /** Fires the schedules that are due. */
+    const fire = Effect.gen(function* () {
+      const known = fires ?? (yield* ledger.nextScheduleDue)
+      if (known !== undefined && known <= ledger.unsafeNow()) yield* ledger.fireSchedules
+      else if (fires !== undefined) return
+      // What is announced while this looks asks for another look.
+      fires = Infinity
+      const next = yield* Effect.onError(ledger.nextScheduleDue, () => Effect.sync(() => (fires = undefined)))
+      if (fires === Infinity) fires = next ?? Infinity
+    })
+
     const turn = Effect.gen(function* () {
       // Reset before looking, so that what comes while looking is not lost (LV).
       awake = false
       const now = ledger.unsafeNow()
       const thorough = unheard || now - lookedAt >= options.poll || (lapse !== undefined && now >= lapse)
+      if (thorough) fires = undefined
+      yield* attempt("firing schedules", fire)
       yield* attempt("claiming branches", claimSome(thorough))
       if (thorough) {
         unheard = false
@@ -339,7 +357,9 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
         // Whoever came to rest meanwhile asked for another look.
         if (due === Infinity) due = next ?? Infinity
       }
-      yield* pauseUntil(Math.min(lookedAt + options.poll, full ? Infinity : (due ?? 0), lapse ?? Infinity))
+      yield* pauseUntil(
+        Math.min(lookedAt + options.poll, full ? Infinity : (due ?? 0), lapse ?? Infinity, fires ?? Infinity)
+      )
     })
 
     yield* Effect.addFinalizer(() =>
