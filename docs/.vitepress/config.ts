@@ -22,6 +22,7 @@ const sidebar = [
   group("Write workflows", [
     ["Streaming out", "streaming"],
     ["Queues", "queues"],
+    ["Schedules", "schedules"],
     ["Language models", "models"],
     ["Changing workflows", "versions"],
     ["With promises", "promise"]
