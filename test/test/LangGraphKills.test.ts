@@ -70,14 +70,16 @@ const matrix = (["effect", "outcome", "checkpoint"] as const).flatMap((point) =>
 ])
 
 describe("a LangGraph.js line that is killed", () => {
-  it.scopedLive.each(matrix)("runs again only what was not stored: $way on $database, at the $point of node $node", (kill) =>
-    Effect.gen(function* () {
-      const { counts, end, keys } = yield* killed(kill)
-      expect(end).toEqual(nodes)
-      expect(counts).toEqual(expected(kill))
-      // What is fired again has the same key: its receiver does it once.
-      expect(keys).toEqual([1, 1, 1, 1])
-    })
+  it.scopedLive.each(matrix)(
+    "runs again only what was not stored: $way on $database, at the $point of node $node",
+    (kill) =>
+      Effect.gen(function* () {
+        const { counts, end, keys } = yield* killed(kill)
+        expect(end).toEqual(nodes)
+        expect(counts).toEqual(expected(kill))
+        // What is fired again has the same key: its receiver does it once.
+        expect(keys).toEqual([1, 1, 1, 1])
+      })
   )
 
   it.scopedLive.each(PlaneAddress.databases)("leaves a prefix when nothing is waited for, on %s", (database) =>
