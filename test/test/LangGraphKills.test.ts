@@ -6,9 +6,10 @@ import * as EffectLog from "@fermata/test/EffectLog"
 import { line, nodes, open, thread, type Way } from "@fermata/test/langgraph/Line"
 import * as PlaneAddress from "@fermata/test/PlaneAddress"
 import * as Child from "@fermata/test/processes/Child"
+import * as Race from "@fermata/test/processes/Race"
 import { describe, expect, it } from "@effect/vitest"
 import { Command } from "@langchain/langgraph"
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { join } from "node:path"
 
 // LangGraph stores an outcome of `__start__` before those of the nodes, and two checkpoints before the first node.
@@ -39,7 +40,7 @@ const killed = ({ database, node, point, way }: Kill) =>
     const { file, log, plane } = yield* place(database)
     const at = `${point}#${node + points[point]}`
     const child = yield* Child.spawn("langgraph/runner", {
-      input: { plane, log: file, way, asks: false, answer: null },
+      input: { plane, log: file, way, asks: false, answer: null, races: false },
       stopAt: [at]
     })
     yield* child.stopped(point)
@@ -97,7 +98,10 @@ describe("a LangGraph.js line that is killed", () => {
     Effect.gen(function* () {
       const { file, log, plane } = yield* place(database)
       const spawn = (answer: string | null, stopAt: ReadonlyArray<string>) =>
-        Child.spawn("langgraph/runner", { input: { plane, log: file, way: "front", asks: true, answer }, stopAt })
+        Child.spawn("langgraph/runner", {
+          input: { plane, log: file, way: "front", asks: true, answer, races: false },
+          stopAt
+        })
       yield* (yield* spawn(null, [])).success
       const answering = yield* spawn("d1", ["effect"])
       yield* answering.stopped("effect")
@@ -115,6 +119,26 @@ describe("a LangGraph.js line that is killed", () => {
       const second = log.rows().filter(({ at }) => at === "n2")
       expect(second).toHaveLength(2)
       expect(new Set(second.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1)
+    })
+  )
+
+  it.scopedLive.each(PlaneAddress.databases)("takes one of four answers that come at once, on %s", (database) =>
+    Effect.gen(function* () {
+      const { file, log, plane } = yield* place(database)
+      const spawn = (answer: string | null, race?: string) =>
+        Child.spawn("langgraph/runner", {
+          input: { plane, log: file, way: "front", asks: true, answer, races: race !== undefined },
+          ...(race === undefined ? {} : { race })
+        })
+      yield* (yield* spawn(null)).success
+      const race = yield* Race.make
+      const racers = yield* Effect.forEach(["a", "b", "c", "d"], (answer) => spawn(answer, race.file), {
+        concurrency: 2
+      })
+      yield* race.start(racers)
+      const verdicts = yield* Effect.forEach(racers, (racer) => racer.receive(Schema.String), { concurrency: 4 })
+      expect(verdicts.sort()).toEqual(["AlreadyConsumed", "AlreadyConsumed", "AlreadyConsumed", "accepted"])
+      expect(log.rows().map(({ at }) => at)).toEqual(nodes)
     })
   )
 })

@@ -1,9 +1,10 @@
 /** Runs the line, and can be stopped after each effect, each stored outcome and each stored checkpoint. */
+import { AnswerRefused } from "@fermata/adapters/langgraph-checkpoint"
 import { Command } from "@langchain/langgraph"
 import { Schema } from "effect"
 import * as EffectLog from "../EffectLog.js"
 import { PlaneAddress } from "../PlaneAddress.js"
-import { input, pass } from "../processes/Inside.js"
+import { input, pass, race, tell } from "../processes/Inside.js"
 import { line, open, thread, Way } from "./Line.js"
 
 const given = input(
@@ -13,7 +14,9 @@ const given = input(
     way: Way,
     asks: Schema.Boolean,
     /** Answers the line's question by this delivery. */
-    answer: Schema.NullOr(Schema.String)
+    answer: Schema.NullOr(Schema.String),
+    /** Answers at the same moment as others do, and tells what became of it. */
+    races: Schema.Boolean
   })
 )
 
@@ -36,7 +39,16 @@ else {
   const [question] = await front.pending(thread)
   if (question === undefined) throw new Error("nothing is asked")
   const command = new Command<unknown, Record<never, never>, never>({ resume: { [question.id]: "yes" } })
-  await front.invoke(command, { configurable: { ...thread.configurable, delivery_id: given.answer } })
+  if (given.races) race()
+  const answered = front.invoke(command, { configurable: { ...thread.configurable, delivery_id: given.answer } })
+  if (given.races) {
+    tell(
+      await answered.then(
+        () => "accepted",
+        (error: unknown) => (error instanceof AnswerRefused ? error.reason : String(error))
+      )
+    )
+  } else await answered
 }
 await saver.close()
 log.close()

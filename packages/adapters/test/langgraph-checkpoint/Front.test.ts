@@ -286,6 +286,36 @@ describe.each(databases)("a conformant graph on %s", (database) => {
     await expect(graph.settle(thread(), doubt, { _tag: "NeverWill" })).rejects.toMatchObject({ reason: "NotInDoubt" })
   })
 
+  test("does not fire the effects of a node again that was under way when another failed", async (plane) => {
+    const fired: Array<string> = []
+    let fails = true
+    let release = () => {}
+    const started = new Promise<void>((resolve) => (release = resolve))
+    const graph = conformant(
+      new StateGraph(Log)
+        .addNode("good", async () => {
+          await effect("good", { delivery: "keyed" }, () => void fired.push("good"))
+          release()
+          // Its node is cut off by the other's failure, before it has an outcome.
+          if (fails) await new Promise(() => {})
+          return { log: ["good"] }
+        })
+        .addNode("bad", async () => {
+          await started
+          if (fails) throw new Error("no luck")
+          return { log: ["bad"] }
+        })
+        .addEdge(START, "good")
+        .addEdge(START, "bad")
+        .compile({ checkpointer: plane }),
+      { plane }
+    )
+    await expect(graph.invoke({ log: [] }, thread())).rejects.toThrow("no luck")
+    fails = false
+    expect((await graph.invoke(null, thread())).log).toEqual(["bad", "good"])
+    expect(fired).toEqual(["good"])
+  })
+
   test("streams, and holds the thread until the stream is left", async (plane) => {
     const graph = conformant(gated(plane, []), { plane })
     const chunks = []

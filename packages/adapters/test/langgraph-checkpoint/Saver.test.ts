@@ -1,6 +1,6 @@
 import { CheckpointConflict, FermataSaver, ValueRefused } from "@fermata/adapters/langgraph-checkpoint"
 import { AIMessage, HumanMessage } from "@langchain/core/messages"
-import { Annotation, Command, interrupt, MessagesAnnotation, START, StateGraph } from "@langchain/langgraph"
+import { Annotation, Command, interrupt, MessagesAnnotation, Send, START, StateGraph } from "@langchain/langgraph"
 import { type Checkpoint, emptyCheckpoint, uuid6 } from "@langchain/langgraph-checkpoint"
 import Database from "better-sqlite3"
 import { describe, expect, it } from "vitest"
@@ -201,6 +201,52 @@ describe.each(databases)("the saver alone on %s", (database) => {
     expect(await plane.getTuple({ configurable: { thread_id: "unknown" } })).toBeUndefined()
     await plane.deleteThread("unknown")
   })
+})
+
+describe("what a checkpointer cannot do for stock LangGraph.js, as the page says", () => {
+  const gates = (checkpointer: FermataSaver, asked: (answer: string) => void) =>
+    new StateGraph(Value)
+      .addNode("ask", () => {
+        const said = `${String(interrupt("first?"))}/${String(interrupt("second?"))}`
+        asked(said)
+        return { value: said }
+      })
+      .addEdge(START, "ask")
+      .compile({ checkpointer })
+
+  it(
+    "hands an old answer to the next question when it goes on",
+    withSaver("SQLite", async (plane) => {
+      const said: Array<string> = []
+      const graph = gates(plane, (answer) => said.push(answer))
+      await graph.invoke({ value: 0 }, thread())
+      await graph.invoke(resume("yes"), thread())
+      await graph.invoke(null, thread())
+      expect(said).toEqual(["yes/yes"])
+    })
+  )
+
+  it(
+    "serves the first answer to another one at the same checkpoint, and answers everything with a bare one",
+    withSaver("SQLite", async (plane) => {
+      const one = new StateGraph(Value)
+        .addNode("ask", () => ({ value: interrupt("?") }))
+        .addEdge(START, "ask")
+        .compile({ checkpointer: plane })
+      await one.invoke({ value: 0 }, thread())
+      const { config } = await one.getState(thread())
+      expect((await one.invoke(resume("A"), config)).value).toBe("A")
+      expect((await one.invoke(resume("B"), config)).value).toBe("A")
+
+      const several = new StateGraph(Items)
+        .addNode("ask", () => ({ items: [String(interrupt("?"))] }))
+        .addConditionalEdges(START, () => [new Send("ask", {}), new Send("ask", {}), new Send("ask", {})], ["ask"])
+        .compile({ checkpointer: plane })
+      const other = { configurable: { thread_id: "several" } }
+      await several.invoke({ items: [] }, other)
+      expect((await several.invoke(resume("all"), other)).items).toEqual(["all", "all", "all"])
+    })
+  )
 })
 
 describe("what is stored", () => {
