@@ -20,6 +20,8 @@ const sidebar = [
     ["Guarantees", "guarantees"]
   ]),
   group("Write workflows", [
+    ["Signals, queries and updates", "signals"],
+    ["Human tasks", "human-tasks"],
     ["Streaming out", "streaming"],
     ["Queues", "queues"],
     ["Schedules", "schedules"],

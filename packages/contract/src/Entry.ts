@@ -196,7 +196,7 @@ export interface TaskFacts {
   readonly title?: string
   readonly description?: string
   readonly assignee?: string
-  /** Ledger milliseconds: from then on no answer is taken. */
+  /** Ledger milliseconds: when it expires, unanswered. */
   readonly deadline?: number
   /** JSON Schema of the encoded answer. */
   readonly form?: unknown

@@ -109,7 +109,7 @@ export interface PendingInterrupt {
   readonly openedAt: number
   /** Whom it is for; `null`: anybody. */
   readonly assignee: string | null
-  /** Ledger milliseconds: from then on no answer is taken; `null`: never. */
+  /** Ledger milliseconds: when it expires, unanswered; `null`: never. */
   readonly deadline: number | null
   /** What a person is told of it, JSON text of `TaskFacts`; `null`: nothing. */
   readonly task: string | null

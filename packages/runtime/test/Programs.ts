@@ -3,7 +3,7 @@
  * a random draw, the time and a call number into its input, so that whatever else a replay did differently shows as
  * another input.
  */
-import { Delivery, Interrupt, Node, SideEffect, Workflow } from "@fermata/runtime"
+import { Delivery, Interrupt, Node, SideEffect, Signal, Update, Workflow } from "@fermata/runtime"
 import {
   Clock,
   Deferred,
@@ -28,7 +28,19 @@ export type Op =
   | { readonly op: "sleep"; readonly millis: number }
   | {
       readonly op:
-        "ask" | "draw" | "time" | "offer" | "take" | "signal" | "await" | "count" | "locked" | "die" | "yield"
+        | "ask"
+        | "receive"
+        | "reply"
+        | "draw"
+        | "time"
+        | "offer"
+        | "take"
+        | "signal"
+        | "await"
+        | "count"
+        | "locked"
+        | "die"
+        | "yield"
     }
   | { readonly op: "seq"; readonly of: ReadonlyArray<Op> }
   | { readonly op: "all"; readonly of: ReadonlyArray<Op>; readonly concurrency: number }
@@ -68,7 +80,22 @@ const small: fc.Arbitrary<Op> = fc.oneof(
   {
     weight: 4,
     arbitrary: fc
-      .constantFrom("ask", "ask", "draw", "time", "offer", "take", "signal", "await", "count", "locked", "yield", "die")
+      .constantFrom(
+        "ask",
+        "ask",
+        "receive",
+        "reply",
+        "draw",
+        "time",
+        "offer",
+        "take",
+        "signal",
+        "await",
+        "count",
+        "locked",
+        "yield",
+        "die"
+      )
       .map((op): Op => ({ op }) as Op)
   }
 )
@@ -135,6 +162,8 @@ const Call = Schema.Struct({
 })
 type Call = typeof Call.Type
 const Done = Schema.Struct({ call: Schema.Number, draw: Schema.Number })
+export const Mail = Signal.make("mail", { payload: Schema.Number })
+export const Add = Update.make("add", { input: Schema.Number, success: Schema.Number })
 export const Approval = Interrupt.make("approval", { payload: Schema.Number, answer: Schema.Unknown })
 
 const long = { timeLimit: "1000 days" } as const
@@ -200,7 +229,14 @@ export const interpreter = (stage: Stage) => {
 
   const workflow = Workflow.make(
     "program",
-    { version: "1", input: Schema.String, success: Schema.String, error: Schema.String },
+    {
+      version: "1",
+      input: Schema.String,
+      success: Schema.String,
+      error: Schema.String,
+      signals: [Mail],
+      updates: [Add]
+    },
     (text) =>
       Effect.gen(function* () {
         const trace: Array<string> = []
@@ -235,6 +271,20 @@ export const interpreter = (stage: Stage) => {
               return Effect.flatMap(
                 Effect.suspend(() => Approval(++calls)),
                 (answer) => note(`told ${JSON.stringify(answer)}`)
+              )
+            // In a finalizer nobody else could end these, either.
+            case "receive":
+              return Effect.flatMap(
+                Effect.timeoutOption(Effect.interruptible(Signal.next(Mail)), "2 seconds"),
+                (received) => note(`received ${JSON.stringify(received)}`)
+              )
+            case "reply":
+              return Effect.flatMap(
+                Effect.timeoutOption(Effect.interruptible(Update.next(Add)), "2 seconds"),
+                (request) =>
+                  request._tag === "None"
+                    ? note("nothing to reply to")
+                    : Effect.zipRight(request.value.succeed(request.value.input + ++calls), note("replied"))
               )
             case "draw":
               return Effect.flatMap(Random.next, (drawn) => note(`drew ${drawn}`))

@@ -8,7 +8,7 @@ import { Client } from "@fermata/runtime"
 import * as Testing from "@fermata/runtime/testing"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
 import { HandClock } from "./HandClock.js"
-import { Approval, bodyLatch, handlerLatch, interpreter, type Op } from "./Programs.js"
+import { Add, Approval, bodyLatch, handlerLatch, interpreter, Mail, type Op } from "./Programs.js"
 import { Stage, turn } from "./Stage.js"
 
 /** Numbers in [0, 1) from a seed (mulberry32). */
@@ -101,6 +101,7 @@ export const improvise = (
     yield* theatre.hire(dice.chance(0.5) ? 0 : 100)
     const { branch } = yield* client.start(theatre.workflow, JSON.stringify(program), { run })
     let idle = 0
+    let sent = 0
     for (let moves = 0; moves < 2000; moves++) {
       if (!options.bursts || dice.chance(0.5)) yield* theatre.settle(branch)
       else yield* turn
@@ -113,7 +114,7 @@ export const improvise = (
       const now = clock.unsafeCurrentTimeMillis()
       const due = [...Recovery.of(branch, recorded).timers.values()].filter((at) => at > now)
       const asked = (yield* client.pendingInterrupts({ run })).filter((pending) => pending.branch === branch)
-      const moves: Array<Effect.Effect<unknown, unknown>> = [
+      const moves: Array<Effect.Effect<unknown, unknown, Scope.Scope>> = [
         ...stage.names.map((name) => Effect.sync(() => stage.release(name))),
         ...asked.map(({ interrupt }) =>
           client.resume(Approval, {
@@ -126,6 +127,14 @@ export const improvise = (
         ),
         ...(due.length === 0 ? [] : [Effect.sync(() => clock.set(Math.min(...due)))])
       ]
+      if (sent < 8 && dice.chance(0.3)) {
+        const id = `m-${++sent}`
+        moves.push(
+          dice.chance(0.5)
+            ? client.signal(branch, Mail, sent, { messageId: id })
+            : Effect.forkScoped(Effect.exit(client.update(branch, Add, sent, { updateId: id })))
+        )
+      }
       if (options.cancel && recorded.length > 4 && dice.chance(0.2))
         moves.push(client.cancel(branch, { reason: "enough" }))
       const move = moves[dice.below(moves.length)]
@@ -209,6 +218,7 @@ export const perform = (
         readonly value?: unknown
         readonly error?: unknown
         readonly delivery?: string
+        readonly message?: string
       }
       const done = (payload.value ?? payload.error) as { readonly call?: number } | null | undefined
       switch (expected.kind) {
@@ -241,6 +251,16 @@ export const perform = (
             intent: "retry"
           })
           break
+        case "signal.received":
+        case "update.received": {
+          yield* headReaches(expected.seq - 1)
+          const id = payload.message ?? ""
+          // What a Schema let pass when it was sent first.
+          const value = Number(payload.value)
+          if (expected.kind === "signal.received") yield* client.signal(branch, Mail, value, { messageId: id })
+          else yield* Effect.forkScoped(Effect.exit(client.update(branch, Add, value, { updateId: id })))
+          break
+        }
         case "cancel.requested":
           yield* headReaches(expected.seq - 1)
           yield* client.cancel(branch, { reason: "enough" })

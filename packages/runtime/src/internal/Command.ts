@@ -21,7 +21,7 @@ export interface InterruptCommand {
   readonly kind: "interrupt"
   readonly key: string
   readonly interrupt: Interrupt.Any
-  /** Ledger milliseconds from which on no answer is taken; `undefined`: never. */
+  /** Ledger milliseconds at which it expires, unanswered; `undefined`: never. */
   readonly deadline: number | undefined
   readonly resume: (effect: Effect.Effect<unknown, unknown>) => void
 }
