@@ -126,6 +126,8 @@ export class FermataSaver extends BaseCheckpointSaver {
     else this.addressed.byName(config, thread, ns, address.id)
     // RD: one after the other, so that parallel tasks get their answers in the order in which they asked.
     const turn = (this.turns.get(thread) ?? Promise.resolve()).then(async () => {
+      // A run that failed does not wait for what it had asked for: the next one must not begin before that is stored.
+      await this.settled(thread)
       const [found] = await this.find({ thread, ns, ...(id === undefined ? {} : { id }), limit: 1 })
       return found === undefined ? undefined : this.tuple(found)
     })

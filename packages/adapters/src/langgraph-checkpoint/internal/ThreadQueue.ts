@@ -48,9 +48,12 @@ export class ThreadQueue {
     return this.running === undefined
   }
 
-  /** When nothing is left to do. */
+  /** When nothing is left to do, and LangGraph has had its turn to ask for what follows. */
   async idle(): Promise<void> {
-    while (this.running !== undefined) await this.running
+    while (this.running !== undefined) {
+      await this.running
+      await new Promise((turn) => setImmediate(turn))
+    }
   }
 
   private async drain(): Promise<void> {
