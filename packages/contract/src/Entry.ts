@@ -31,6 +31,7 @@ export const markKinds = [
   "interrupt.opened",
   "interrupt.closed",
   "timer.started",
+  "loop.snapshot",
   "inbox.unserved",
   "patch.taken",
   "update.replied",
@@ -172,6 +173,14 @@ export interface EntryPayloads {
   readonly "view.published": { readonly value: unknown }
   readonly "interrupt.closed": { readonly reason: "withdrawn" | "ended" }
   readonly "timer.started": { readonly due: number }
+  /** The state that a loop's iteration begins with; `at` is the branch's time then. Replaces what earlier ones wrote. */
+  readonly "loop.snapshot": {
+    readonly iteration: number
+    readonly at: number
+    /** Positions of the messages that the iteration before took, and of the marks that it wrote, in rising order or not. */
+    readonly own?: ReadonlyArray<number>
+    readonly state: unknown
+  }
   /** An accepted inbox row that could not be served; the reason shows in its receipt. */
   readonly "inbox.unserved": { readonly inbox: number; readonly reason: string }
   /** From here on the branch takes the path of the patch that the key names. */

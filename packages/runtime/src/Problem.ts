@@ -17,6 +17,15 @@ export const NonDeterminism = Schema.TaggedStruct("NonDeterminism", {
   message: Schema.String
 })
 
+/** An iteration of a loop ended, and a fiber, step, interrupt or timer that it began had not. */
+export const IterationOutlived = Schema.TaggedStruct("IterationOutlived", {
+  ...branchSeq,
+  loop: Schema.String,
+  iteration: Schema.Number,
+  by: Schema.Array(Schema.String),
+  message: Schema.String
+})
+
 /** One activation did more than the limit of work without waiting for anything. */
 export const Runaway = Schema.TaggedStruct("Runaway", { ...branchSeq, message: Schema.String })
 
@@ -85,6 +94,7 @@ export const Problem = Schema.Union(
   EngineFailed,
   UndeclaredAsync,
   NonDeterminism,
+  IterationOutlived,
   Runaway,
   InDoubt,
   EffectInputChanged,

@@ -148,6 +148,8 @@ export const deprecatePatch = (id: string): Effect.Effect<void, never, WorkflowS
   )
 }
 
+export { loop } from "./Loop.js"
+
 /** The run and branch that the workflow is executing as. */
 export const current: Effect.Effect<{ readonly run: RunId; readonly branch: BranchId }, never, WorkflowScope> =
   Effect.map(WorkflowScope, ({ branch, run }) => ({ branch, run }))

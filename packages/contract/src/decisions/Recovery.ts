@@ -155,6 +155,9 @@ export class Recovery {
       case "timer.started":
         this.timers.set(entry.key, payloadOf({ kind: entry.kind, payload: entry.payload }).due)
         return
+      case "loop.snapshot":
+        this.dropWithin(`${entry.key}/`)
+        return
       case "timer.fired":
         this.timers.delete(entry.key)
         return
@@ -196,6 +199,20 @@ export class Recovery {
     const message = queued?.shift()
     if (queued?.length === 0) this.messages.delete(channel)
     return message
+  }
+
+  /** Passes over an entry that a loop's snapshot replaces: of all that it says only its place in the inbox counts. */
+  pass(entry: Entry): void {
+    if (!entry.payload.includes('"inbox":')) return
+    const { inbox } = JSON.parse(entry.payload) as { readonly inbox?: unknown }
+    if (typeof inbox === "number") this.seeInbox(entry, inbox)
+  }
+
+  /** A snapshot replaces what its loop's iterations left behind: memory does not grow with them. */
+  private dropWithin(scope: string): void {
+    for (const key of this.steps.keys()) if (key.startsWith(scope)) this.forgetStep(key)
+    for (const key of this.interrupts.keys()) if (key.startsWith(scope)) this.interrupts.delete(key)
+    for (const key of this.timers.keys()) if (key.startsWith(scope)) this.timers.delete(key)
   }
 
   /** The record of a step, created when first asked for. */

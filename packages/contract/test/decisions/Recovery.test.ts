@@ -79,6 +79,7 @@ const draft = fc
       "update.rejected": { name: "u", reason: "no" },
       "view.published": { value: d.value },
       "timer.started": { due: d.at },
+      "loop.snapshot": { iteration: 1, at: 5, state: 0 },
       "inbox.unserved": { inbox: d.inbox ?? 0, reason: "closed" },
       "patch.taken": {},
       "run.completed": { value: d.value },

@@ -106,6 +106,7 @@ export class BranchRun {
     this.branch = branch
     this.recovery = recovery
     this.timeline = new Timeline(history, host.complete)
+    for (const entry of this.timeline.replaced) recovery.pass(entry)
     this.timer = new HostTimer(host.runtime, () => host.ledger.unsafeNow())
     this.mailbox = new Mailbox(host.runtime, {
       blocked: () => this.writer.congested || this.root.active || this.parked,
@@ -280,11 +281,15 @@ export class BranchRun {
 
   /** Delivers an event that has its place in the history; `then` runs when no fiber is runnable any more. */
   private deliver(entry: Entry, then: () => void): void {
-    this.time = entry.at
+    this.time = entry.kind === "loop.snapshot" ? payloadOf({ kind: entry.kind, payload: entry.payload }).at : entry.at
     this.lingered = false
     const react = this.reaction(entry)
     if (react === undefined) return
-    this.root.activate(react, (result) => {
+    const begin = () => {
+      react()
+      this.commands.resumeLoops()
+    }
+    this.root.activate(begin, (result) => {
       if (this.gone) return
       // After a slice this is called by the event loop, outside of any job.
       this.mailbox.guard(() => {
@@ -315,6 +320,13 @@ export class BranchRun {
         if (Either.isLeft(command)) return this.diverge(command.left)
         this.commands.waiting.delete(entry.key)
         return () => command.right.resume(Effect.void)
+      }
+      case "loop.snapshot": {
+        const command = this.commands.awaiting(entry, "loop")
+        if (Either.isLeft(command)) return this.diverge(command.left)
+        this.commands.waiting.delete(entry.key)
+        this.timeline.resumed(entry.key)
+        return () => command.right.resume(Effect.succeed(entry))
       }
       case "interrupt.answered": {
         const command = this.commands.awaiting(entry, "interrupt")

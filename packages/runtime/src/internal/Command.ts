@@ -1,5 +1,5 @@
 /** What a workflow waits for: the commands that it issued and that no event of the history has answered yet. */
-import type { ReceivedMessage } from "@fermata/contract"
+import type { Entry, ReceivedMessage } from "@fermata/contract"
 import type { Effect } from "effect"
 import type * as Interrupt from "../Interrupt.js"
 import type * as Node from "../Node.js"
@@ -42,7 +42,14 @@ export interface MessageCommand {
   readonly resume: (message: ReceivedMessage) => void
 }
 
-export type Command = StepCommand | InterruptCommand | TimerCommand | MessageCommand
+/** A loop that was entered in the history and goes on from its last snapshot when the replay comes to it. */
+export interface LoopCommand {
+  readonly kind: "loop"
+  readonly key: string
+  readonly resume: (effect: Effect.Effect<Entry>) => void
+}
+
+export type Command = StepCommand | InterruptCommand | TimerCommand | MessageCommand | LoopCommand
 
 /** The command as text: two replays that wait for the same have the same. */
 export const describeCommand = (command: Command): string =>

@@ -181,6 +181,17 @@ export const draft = {
   }),
   timerStarted: (key: string, due: number): EntryDraft => ({ kind: "timer.started", key, payload: `{"due":${due}}` }),
   patchTaken: (id: string): EntryDraft => ({ kind: "patch.taken", key: id, payload: "{}" }),
+  loopSnapshot: (
+    key: string,
+    iteration: number,
+    at: number,
+    own: ReadonlyArray<number>,
+    state: string
+  ): EntryDraft => ({
+    kind: "loop.snapshot",
+    key,
+    payload: `{"iteration":${iteration},"at":${at}${own.length === 0 ? "" : `,"own":[${own.join(",")}]`},"state":${state}}`
+  }),
   timerFired: (key: string): EntryDraft => ({ kind: "timer.fired", key, payload: "{}" }),
   cancelRequested: (reason: string | null, inbox: number): EntryDraft => ({
     kind: "cancel.requested",

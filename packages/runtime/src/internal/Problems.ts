@@ -50,6 +50,22 @@ export const waitsForNothing = (branch: BranchId, seq: number): Problem => ({
   message: `After position ${seq} the workflow of ${branch} waits for something that nothing recorded can bring: a bare promise or callback, or Effect.never. Put what it waits for in a Node, an Interrupt or a timer.`
 })
 
+/** What an iteration of a loop began did not end with it. */
+export const iterationOutlived = (
+  branch: BranchId,
+  seq: number,
+  loop: string,
+  iteration: number,
+  by: ReadonlyArray<string>
+): Problem => ({
+  _tag: "IterationOutlived",
+  seq,
+  loop,
+  iteration,
+  by,
+  message: `After position ${seq} of ${branch}, iteration ${iteration} of loop ${loop} ended while ${by.join(", ")} of it had not. A replay starts at the next iteration's snapshot and would never see it: join or interrupt it in the loop's body, or begin it outside of the loop.`
+})
+
 /** A fiber of the workflow was resumed, and not by the branch. */
 export const wokenFromElsewhere = (branch: BranchId, seq: number): Problem => ({
   _tag: "UndeclaredAsync",

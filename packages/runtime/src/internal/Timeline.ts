@@ -4,13 +4,14 @@
  *
  * Commands issue their marks in a deterministic order, so each is matched against the next one that the history has.
  */
-import { type Entry, isEvent, isTerminal } from "@fermata/contract"
+import { type Entry, isEvent, isTerminal, loopReplay } from "@fermata/contract"
 
 /** Marks that a workflow's command issues; all others come from the host, between activations. */
 const commandMarks: ReadonlySet<string> = new Set([
   "timer.started",
   "interrupt.opened",
   "interrupt.closed",
+  "loop.snapshot",
   "patch.taken",
   "update.replied",
   "update.rejected",
@@ -51,12 +52,28 @@ export class Timeline {
   /** Of the current activation: the host wrote marks after it, so that somebody ran all that it sets off. */
   private hosted = false
 
+  private entries: ReadonlyArray<Entry>
+  /** Positions of the snapshots that loops go on from, and whether each is an activation of its own. */
+  private readonly resumptions: ReadonlyMap<number, { readonly alone: boolean }>
+  /** Loops that were entered, or will be, and go on from a later snapshot that was not reached yet. */
+  private readonly resuming: Set<string>
+  /** What loops' snapshots replace: nothing of it is delivered or matched. */
+  readonly replaced: ReadonlyArray<Entry>
+
   /** `complete`: nothing follows the entries, because their end was recorded. */
   constructor(
-    private entries: ReadonlyArray<Entry>,
+    history: ReadonlyArray<Entry>,
     private readonly complete = false
   ) {
-    for (const entry of entries) if (isEvent(entry.kind) && entry.kind.startsWith("step.")) this.ended.add(entry.key)
+    const { kept, replaced, resumptions } = loopReplay(
+      history,
+      (entry) => isEvent(entry.kind) || isTerminal(entry.kind)
+    )
+    this.entries = kept
+    this.replaced = replaced
+    this.resumptions = resumptions
+    this.resuming = new Set(kept.filter(({ seq }) => resumptions.has(seq)).map(({ key }) => key))
+    for (const entry of kept) if (isEvent(entry.kind) && entry.kind.startsWith("step.")) this.ended.add(entry.key)
   }
 
   /** True if the history ends with the event that was taken last: nothing shows that anybody ran what it sets off. */
@@ -74,7 +91,7 @@ export class Timeline {
     let end = this.next + 1
     while (end < this.entries.length) {
       const entry = this.entries[end]
-      if (entry === undefined || isEvent(entry.kind) || isTerminal(entry.kind)) break
+      if (entry === undefined || this.begins(entry)) break
       end++
     }
     const marks = this.entries.slice(this.next + 1, end)
@@ -87,6 +104,32 @@ export class Timeline {
     this.hosted = this.expected.length < marks.length
     this.matched = 0
     return { event, marks: marks.filter((entry) => !isCommandMark(entry.kind) && !this.isSpent(entry)) }
+  }
+
+  /** True for what an activation begins with. */
+  private begins(entry: Entry): boolean {
+    return isEvent(entry.kind) || isTerminal(entry.kind) || this.resumptions.get(entry.seq)?.alone === true
+  }
+
+  /** The snapshot that comes next in this activation, if a loop goes on from it. */
+  get resumption(): Entry | undefined {
+    const entry = this.expected[this.matched]
+    return entry !== undefined && this.resumptions.has(entry.seq) ? entry : undefined
+  }
+
+  /** The loop of {@link resumption} goes on. */
+  passResumption(): void {
+    this.matched++
+  }
+
+  /** A loop went on from its snapshot. */
+  resumed(loop: string): void {
+    this.resuming.delete(loop)
+  }
+
+  /** True if the loop that was entered goes on from a later snapshot. */
+  resumesLater(loop: string): boolean {
+    return this.resuming.has(loop)
   }
 
   /** True for what a step that ended recorded of its effects: its outcome stands for all of it. */
@@ -148,6 +191,7 @@ export class Timeline {
   /** Nothing is expected any more: what is issued now is new. */
   finish(): void {
     this.entries = []
+    this.resuming.clear()
     this.next = 0
     this.cut = false
     this.hosted = false

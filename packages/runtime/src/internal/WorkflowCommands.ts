@@ -24,6 +24,7 @@ import type { Command, InterruptCommand, StepCommand, TimerCommand } from "./Com
 import { digest, draft } from "./Payload.js"
 import { entryUnreadable, foreignScheduler, nonDeterminism, undeclaredMessage } from "./Problems.js"
 import { describeEntry, type Divergence, type Timeline } from "./Timeline.js"
+import { type LoopDefinition, runLoop } from "./WorkflowLoop.js"
 import type { Channel, Commands, Message } from "./WorkflowScope.js"
 
 /** What commands need of the branch that they are issued to. */
@@ -49,9 +50,15 @@ export class WorkflowCommands implements Commands {
   readonly branch: BranchId
   /** What the workflow waits for, by key, in the order in which it was asked for. */
   readonly waiting = new Map<string, Command>()
-  private readonly ordinals = new Map<string, number>()
-  /** What was decided of each patch: once for an execution, at its first question. */
-  private readonly patches = new Map<string, boolean>()
+  /** What keys begin with: nothing, or the iteration of the loop that they are counted in. */
+  private prefix = ""
+  private ordinals = new Map<string, number>()
+  /** What was decided of each patch: once for an execution (in a loop: an iteration), at its first question. */
+  private patches = new Map<string, boolean>()
+  /** Inside an iteration: positions of what it took and wrote. */
+  claimed: Array<number> | undefined = undefined
+  /** Inside an iteration: the commands around its loop. */
+  private enclosing: WorkflowCommands | undefined = undefined
   /** Marks that a fork's history was cut before. */
   private deferred: Array<EntryDraft> = []
   private started: Array<StepCommand> = []
@@ -135,10 +142,12 @@ export class WorkflowCommands implements Commands {
     if (!this.own(fiber)) return Effect.never
     const decided = this.patches.get(id)
     if (decided !== undefined) return Effect.succeed(decided)
-    const verdict = this.context.timeline.decide("patch.taken", id)
+    // An iteration of a loop decides for itself: a replay may begin with it.
+    const key = `${this.prefix}${id}`
+    const verdict = this.context.timeline.decide("patch.taken", key)
     const taken = verdict === "recorded" || (verdict === "new" && !retired)
     this.patches.set(id, taken)
-    if (taken) this.issue(draft.patchTaken(id))
+    if (taken) this.issue(draft.patchTaken(key))
     return Effect.succeed(taken)
   }
 
@@ -165,10 +174,16 @@ export class WorkflowCommands implements Commands {
     if (!this.own(fiber) || !this.declared(channel)) return Effect.never
     const name = messageChannel(channel.kind, channel.name)
     const message = this.context.recovery.takeMessage(name)
-    if (message !== undefined) return this.read(channel, message)
+    if (message !== undefined) {
+      this.claim(message.seq)
+      return this.read(channel, message)
+    }
     const key = this.key(name)
     return Effect.async((resume) => {
-      const resumed = (message: ReceivedMessage) => resume(this.read(channel, message))
+      const resumed = (message: ReceivedMessage) => {
+        this.claim(message.seq)
+        resume(this.read(channel, message))
+      }
       this.waiting.set(key, { kind: "message", key, channel: name, resume: resumed })
       return Effect.sync(() => {
         this.waiting.delete(key)
@@ -182,6 +197,7 @@ export class WorkflowCommands implements Commands {
     const name = messageChannel(channel.kind, channel.name)
     const taken: Array<Effect.Effect<Message>> = []
     for (let next = recovery.takeMessage(name); next !== undefined; next = recovery.takeMessage(name)) {
+      this.claim(next.seq)
       taken.push(this.read(channel, next))
     }
     return Effect.all(taken)
@@ -220,6 +236,53 @@ export class WorkflowCommands implements Commands {
     return Effect.never
   }
 
+  loop(loop: LoopDefinition): Effect.Effect<unknown, unknown, unknown> {
+    return Effect.withFiberRuntime((fiber) => {
+      if (!this.own(fiber)) return Effect.never
+      const key = this.key(loop.name)
+      const { timeline } = this.context
+      const host = {
+        context: this.context,
+        branch: this.branch,
+        key,
+        waiting: () => this.waiting.keys(),
+        issue: (snapshot: EntryDraft) => this.issue(snapshot),
+        resumption: () => (timeline.resumesLater(key) ? this.resumption(key) : undefined),
+        within: (scope: string) => this.within(scope)
+      }
+      return runLoop(host, loop)
+    })
+  }
+
+  /** Waits for the replay to come to the snapshot that the loop goes on from. */
+  private resumption(key: string): Effect.Effect<Entry> {
+    return Effect.async((resume) => {
+      this.waiting.set(key, { kind: "loop", key, resume })
+      this.resumeLoops()
+      return Effect.sync(() => {
+        this.waiting.delete(key)
+      })
+    })
+  }
+
+  /** These commands with keys counted in `scope`: all else (what waits, what was issued) is the branch's, and shared. */
+  private within(scope: string): WorkflowCommands {
+    const scoped = Object.create(this) as WorkflowCommands
+    scoped.prefix = scope
+    scoped.ordinals = new Map()
+    scoped.patches = new Map()
+    scoped.claimed = []
+    scoped.enclosing = this
+    return scoped
+  }
+
+  /** An iteration, and those around it, took a message or wrote a mark: a snapshot after it replaces that, too. */
+  private claim(seq: number): void {
+    for (let scope: WorkflowCommands | undefined = this; scope !== undefined; scope = scope.enclosing) {
+      scope.claimed?.push(seq)
+    }
+  }
+
   /** A fiber that left the branch's scheduler could not be resumed in order. */
   private own(fiber: Fiber.RuntimeFiber<unknown, unknown>): boolean {
     if (this.context.owns(fiber)) return true
@@ -230,7 +293,7 @@ export class WorkflowCommands implements Commands {
   private key(name: string): string {
     const ordinal = (this.ordinals.get(name) ?? 0) + 1
     this.ordinals.set(name, ordinal)
-    return `${name}#${ordinal}`
+    return `${this.prefix}${name}#${ordinal}`
   }
 
   /** Gives a command's mark its place: the one that the history has, or a new one. */
@@ -238,7 +301,7 @@ export class WorkflowCommands implements Commands {
     const { doom, recovery, timeline, writer } = this.context
     const found = timeline.match(entryDraft.kind, entryDraft.key)
     if (found === "new") {
-      writer.append(entryDraft)
+      this.claim(writer.append(entryDraft).seq)
     } else if (found === "cut") {
       this.deferred.push(entryDraft)
     } else if ("kind" in found) {
@@ -251,10 +314,12 @@ export class WorkflowCommands implements Commands {
           })
         )
       }
+      this.claim(found.seq)
       recovery.apply(found)
     } else {
       doom(nonDeterminism(this.branch, found))
     }
+    this.resumeLoops()
   }
 
   // ── From the branch ─────────────────────────────────────────────────────────────────────────────────────
@@ -264,6 +329,21 @@ export class WorkflowCommands implements Commands {
     const { deferred } = this
     this.deferred = []
     for (const entryDraft of deferred) this.issue(entryDraft)
+  }
+
+  /** Loops go on whose snapshot is what the activation's history has next. */
+  resumeLoops(): void {
+    const { recovery, timeline } = this.context
+    for (;;) {
+      const entry = timeline.resumption
+      const command = entry && this.waiting.get(entry.key)
+      if (entry === undefined || command?.kind !== "loop") return
+      timeline.passResumption()
+      timeline.resumed(entry.key)
+      recovery.apply(entry)
+      this.waiting.delete(entry.key)
+      command.resume(Effect.succeed(entry))
+    }
   }
 
   /** What was asked for, and what was withdrawn, since this was last asked. */
@@ -326,7 +406,7 @@ export class WorkflowCommands implements Commands {
 
 /** True if the outside has seen what the history has, so that the code may not say something else now. */
 const binds = (found: Entry, entryDraft: EntryDraft): boolean => {
-  if (found.kind === "update.replied" || found.kind === "update.rejected") return true
+  if (found.kind === "update.replied" || found.kind === "update.rejected" || found.kind === "loop.snapshot") return true
   if (found.kind !== "interrupt.opened") return false
   // How a task is described may change with a deployment; what is asked may not.
   const asked = ({ payload }: { readonly payload: string }) =>

@@ -5,6 +5,7 @@ import type * as Interrupt from "../Interrupt.js"
 import type * as Node from "../Node.js"
 import type { InvalidValue } from "../RunError.js"
 import type * as Codec from "./Codec.js"
+import type { LoopDefinition } from "./WorkflowLoop.js"
 
 /** Required by everything that only a workflow's body may do; provided by the runtime. */
 export interface WorkflowScope {
@@ -20,6 +21,7 @@ export interface Commands {
     input: unknown,
     fiber: Fiber.RuntimeFiber<unknown, unknown>
   ) => Effect.Effect<unknown, unknown>
+  readonly loop: (loop: LoopDefinition) => Effect.Effect<unknown, unknown, unknown>
   readonly ask: (
     interrupt: Interrupt.Any,
     payload: unknown,
