@@ -51,11 +51,15 @@ const codecOf = (schema: Schema.Schema<unknown, unknown>): Codec.Codec<unknown> 
  * not fit into the journal, dies as `InvalidValue` before anything is written (CV). A fiber, step, interrupt or timer that
  * has not ended with its iteration makes the branch stuck with `IterationOutlived` (RD).
  */
-export const loop = <S, SE, B extends Next<S> | Done<unknown>, E = never, R = never>(
+export const loop = <S, SE, B extends Effect.Effect<Next<S> | Done<unknown>, unknown, unknown>>(
   name: string,
   options: { readonly state: Schema.Schema<S, SE>; readonly initial: NoInfer<S> },
-  body: (state: S, iteration: number) => Effect.Effect<B, E, R>
-): Effect.Effect<ResultOf<B>, E, WorkflowScope | Exclude<R, Scope.Scope | WorkflowScope>> => {
+  body: (state: S, iteration: number) => B
+): Effect.Effect<
+  ResultOf<Effect.Effect.Success<B>>,
+  Effect.Effect.Error<B>,
+  WorkflowScope | Exclude<Effect.Effect.Context<B>, Scope.Scope | WorkflowScope>
+> => {
   definitionName("loop", name)
   // The state's type is checked by the signature; the machinery sees it only through its codec.
   const definition = {
@@ -66,8 +70,8 @@ export const loop = <S, SE, B extends Next<S> | Done<unknown>, E = never, R = ne
   }
   // The body's own types say what the loop gives, fails with and requires.
   return Effect.flatMap(WorkflowScope, (scope) => scope.loop(definition)) as Effect.Effect<
-    ResultOf<B>,
-    E,
-    WorkflowScope | Exclude<R, Scope.Scope | WorkflowScope>
+    ResultOf<Effect.Effect.Success<B>>,
+    Effect.Effect.Error<B>,
+    WorkflowScope | Exclude<Effect.Effect.Context<B>, Scope.Scope | WorkflowScope>
   >
 }
