@@ -1,9 +1,16 @@
 /** All mutants of the contract's decisions. */
 import { effectMutants } from "./EffectMutants.js"
+import { loopMutants } from "./LoopMutants.js"
 import type { Mutant } from "./Mutant.js"
 import { outsideMutants } from "./OutsideMutants.js"
 import { ownerMutants } from "./OwnerMutants.js"
 import { recoveryMutants } from "./RecoveryMutants.js"
 
 /** Every mutant, in the order in which they are run. */
-export const mutants: ReadonlyArray<Mutant> = [...outsideMutants, ...ownerMutants, ...effectMutants, ...recoveryMutants]
+export const mutants: ReadonlyArray<Mutant> = [
+  ...outsideMutants,
+  ...ownerMutants,
+  ...effectMutants,
+  ...recoveryMutants,
+  ...loopMutants
+]
