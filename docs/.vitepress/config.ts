@@ -22,6 +22,7 @@ const sidebar = [
   group("Write workflows", [
     ["Signals, queries and updates", "signals"],
     ["Human tasks", "human-tasks"],
+    ["Loops", "loops"],
     ["Streaming out", "streaming"],
     ["Queues", "queues"],
     ["Schedules", "schedules"],

@@ -42,8 +42,8 @@ const codecOf = (schema: Schema.Schema<unknown, unknown>): Codec.Codec<unknown> 
 }
 
 /**
- * Repeats `body` until it returns {@link done}, at a constant cost however often: each iteration's state is journaled as a
- * snapshot, and a replay begins with the last one. `iteration` counts from 1.
+ * Repeats `body` until it returns {@link done}: each iteration's state is journaled as a snapshot, and a replay begins with
+ * the last one. `iteration` counts from 1.
  *
  * An iteration is a scope of its own: step keys, interrupt ids and random draws are counted within it
  * (`<name>#<n>/<iteration>/<step>#<m>`), and its resources are released at its end. What it hands on goes through the state: memory shared with what
