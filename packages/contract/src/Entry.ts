@@ -177,7 +177,7 @@ export interface EntryPayloads {
   readonly "loop.snapshot": {
     readonly iteration: number
     readonly at: number
-    /** Positions of the messages that the iteration before took, and of the marks that it wrote, in rising order or not. */
+    /** Positions of the messages that the iteration before took, and of the marks that it wrote; rising. */
     readonly own?: ReadonlyArray<number>
     readonly state: unknown
   }

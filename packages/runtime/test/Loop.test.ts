@@ -1,6 +1,6 @@
 /** Loops: constant history behind a snapshot, scopes of iterations, and what a snapshot does not replace. */
 import { assert, describe, it } from "@effect/vitest"
-import { Interrupt, Loop, Node, Workflow } from "@fermata/runtime"
+import { Interrupt, Loop, Node, Query, Signal, Workflow } from "@fermata/runtime"
 import * as Testing from "@fermata/runtime/testing"
 import { Effect, Random, Schema } from "effect"
 import { play } from "./House.js"
@@ -183,4 +183,44 @@ describe("Workflow.loop", () => {
       )
     )
   }
+
+  it.live("what an iteration took, published and replied stays taken when a replay skips it", () =>
+    play((house) =>
+      Effect.gen(function* () {
+        const Word = Signal.make("word", { payload: Schema.String })
+        const Count = Query.make("count", { result: Schema.Number })
+        const taken: Array<string> = []
+        const workflow = Workflow.make("talk", { version: "1", success: Schema.String, signals: [Word] }, () =>
+          Workflow.loop("turn", { state: Schema.String, initial: "" }, (said, turn) =>
+            Effect.gen(function* () {
+              const word = yield* Signal.next(Word)
+              taken.push(word)
+              yield* Query.publish(Count, turn)
+              const more = `${said}${word}`
+              return word === "." ? Loop.done(more) : Loop.next(more)
+            })
+          )
+        )
+        const say = (word: string) => house.client.signal("r", Word, word, { messageId: `m-${word}` })
+        const dismiss = yield* house.hire(Testing.worker({ workflows: [workflow] }))
+        const { branch } = yield* house.client.start(workflow, undefined, { run: "r" })
+        yield* say("a")
+        yield* say("b")
+        const published = Effect.map(
+          house.lines(branch),
+          (lines) => lines.filter((line) => line.startsWith("view.")).length
+        )
+        yield* Effect.repeat(published, { until: (count) => count === 2 })
+        yield* dismiss
+        taken.length = 0
+        // Nobody is there: it waits in the inbox.
+        yield* say("c")
+        yield* house.hire(Testing.worker({ workflows: [workflow] }))
+        yield* say(".")
+        assert.strictEqual(yield* house.client.result(workflow, branch), "abc.")
+        assert.deepStrictEqual(taken, ["c", "."])
+        yield* Effect.provide(Testing.replayCheck(workflow, branch), house.plane)
+      })
+    )
+  )
 })

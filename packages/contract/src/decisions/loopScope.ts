@@ -36,6 +36,9 @@ const ownerOf = ({ key, kind }: Pick<Entry, "key" | "kind">): string | undefined
     : undefined
 }
 
+/** True if an entry's key does not say which iteration it belongs to: the snapshot after it has to. */
+export const isClaimed = (entry: Pick<Entry, "key" | "kind">): boolean => ownerOf(entry) === undefined
+
 /** What replay takes of a history with snapshots. */
 export interface LoopReplay<E> {
   /** What is replayed, in order. */
@@ -44,9 +47,10 @@ export interface LoopReplay<E> {
   readonly replaced: ReadonlyArray<E>
   /**
    * By position: the last snapshot of each loop that goes on from it. `alone`: the event that it reacted to was replaced,
-   * so that it stands for an activation of its own.
+   * so that it stands for an activation of its own. `own`: positions of what the loop's iterations up to there took and
+   * wrote, as their snapshots say.
    */
-  readonly resumptions: ReadonlyMap<number, { readonly alone: boolean }>
+  readonly resumptions: ReadonlyMap<number, { readonly alone: boolean; readonly own: ReadonlyArray<number> }>
 }
 
 /**
@@ -60,15 +64,20 @@ export const loopReplay = <E extends Pick<Entry, "key" | "kind" | "payload" | "s
   const last = new Map<string, number>()
   // What names no step of its own: messages that an iteration took, what it published and replied.
   const claimed = new Set<number>()
+  const claims = new Map<string, Array<number>>()
   for (const { key, kind, payload, seq } of history) {
     if (kind !== "loop.snapshot") continue
     last.set(key, seq)
-    for (const own of payloadOf({ kind: "loop.snapshot", payload }).own ?? []) claimed.add(own)
+    const { own = [] } = payloadOf({ kind: "loop.snapshot", payload })
+    for (const position of own) claimed.add(position)
+    const before = claims.get(key)
+    if (before === undefined) claims.set(key, [...own])
+    else before.push(...own)
   }
   if (last.size === 0) return { kept: history, replaced: [], resumptions: new Map() }
   const kept: Array<E> = []
   const replaced: Array<E> = []
-  const resumptions = new Map<number, { readonly alone: boolean }>()
+  const resumptions = new Map<number, { readonly alone: boolean; readonly own: ReadonlyArray<number> }>()
   const entered = new Set<string>()
   let eventKept = true
   for (const entry of history) {
@@ -87,7 +96,7 @@ export const loopReplay = <E extends Pick<Entry, "key" | "kind" | "payload" | "s
     }
     if (snapshot) entered.add(entry.key)
     if (again) {
-      resumptions.set(entry.seq, { alone: !eventKept })
+      resumptions.set(entry.seq, { alone: !eventKept, own: claims.get(entry.key) ?? [] })
       // What follows belongs to the activation that this one begins.
       eventKept = true
     }

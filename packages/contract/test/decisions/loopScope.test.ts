@@ -3,10 +3,13 @@ import { assert, describe, it } from "@effect/vitest"
 import { admitSnapshot, type EntryKind, isEvent, iterationScope, loopReplay, loopsAround } from "@fermata/contract"
 import { FastCheck as fc } from "effect"
 
+const state = `{"iteration":1,"at":0,"state":0}`
+
 interface Line {
   readonly seq: number
   readonly kind: EntryKind
   readonly key: string
+  readonly payload: string
 }
 
 const replayOf = (lines: ReadonlyArray<Line>) => loopReplay(lines, ({ kind }) => isEvent(kind))
@@ -25,7 +28,8 @@ const histories = fc
     lines.map(({ kind, loop, scope }, index): Line => ({
       seq: index + 1,
       kind,
-      key: kind === "loop.snapshot" ? loop : kind === "effect.intended" ? `r/main|${scope}s#1|0` : `${scope}s#1`
+      key: kind === "loop.snapshot" ? loop : kind === "effect.intended" ? `r/main|${scope}s#1|0` : `${scope}s#1`,
+      payload: state
     }))
   )
 
@@ -65,16 +69,16 @@ describe("what a loop's snapshot replaces", () => {
   })
 
   it("what is kept of a loop does not grow with its iterations", () => {
-    const lines: Array<Line> = [{ seq: 1, kind: "run.started", key: "" }]
+    const lines: Array<Line> = [{ seq: 1, kind: "run.started", key: "", payload: "{}" }]
     for (let i = 1; i <= 1000; i++) {
-      lines.push({ seq: lines.length + 1, kind: "loop.snapshot", key: "a#1" })
-      lines.push({ seq: lines.length + 1, kind: "step.succeeded", key: `a#1/${i}/s#1` })
+      lines.push({ seq: lines.length + 1, kind: "loop.snapshot", key: "a#1", payload: state })
+      lines.push({ seq: lines.length + 1, kind: "step.succeeded", key: `a#1/${i}/s#1`, payload: "{}" })
     }
     assert.deepStrictEqual(
       replayOf(lines).kept.map(({ seq }) => seq),
       [1, 2, 2000, 2001]
     )
-    assert.deepStrictEqual(replayOf(lines).resumptions.get(2000), { alone: true })
+    assert.deepStrictEqual(replayOf(lines).resumptions.get(2000), { alone: true, own: [] })
   })
 
   it("is not taken while anything of the iteration goes on", () => {
@@ -86,5 +90,28 @@ describe("what a loop's snapshot replaces", () => {
       by: ["a#1/2/x#1"]
     })
     assert.deepStrictEqual(admitSnapshot("a#1", 2, { waiting: [], fibers: 2 }), { _tag: "Outlived", by: ["2 fibers"] })
+  })
+
+  it("replaces what an iteration took and published, which names no step, and nothing of that kind besides", () => {
+    const line = (seq: number, kind: EntryKind, key: string, payload = "{}"): Line => ({ seq, kind, key, payload })
+    const snapshot = (seq: number, own: ReadonlyArray<number>) =>
+      line(seq, "loop.snapshot", "a#1", JSON.stringify({ iteration: seq, at: 0, own, state: 0 }))
+    const { kept, replaced } = replayOf([
+      line(1, "run.started", ""),
+      snapshot(2, []),
+      line(3, "signal.received", "signal:m1"),
+      line(4, "view.published", "count"),
+      line(5, "signal.received", "signal:m2"),
+      snapshot(6, [3, 4]),
+      line(7, "view.published", "count")
+    ])
+    assert.deepStrictEqual(
+      replaced.map(({ seq }) => seq),
+      [3, 4]
+    )
+    assert.deepStrictEqual(
+      kept.map(({ seq }) => seq),
+      [1, 2, 5, 6, 7]
+    )
   })
 })

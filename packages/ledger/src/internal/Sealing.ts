@@ -6,7 +6,7 @@
 import type { PayloadCodec } from "../PayloadCodec.js"
 
 /** The fields of payloads that hold values of the workflow's, or digests of them. */
-const fields = ["value", "error", "payload", "defect", "input"] as const
+const fields = ["value", "error", "payload", "defect", "input", "state"] as const
 
 interface Sealed {
   readonly $fermata: { readonly sealed: string; readonly by: ReadonlyArray<string> }

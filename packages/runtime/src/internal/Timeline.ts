@@ -54,7 +54,7 @@ export class Timeline {
 
   private entries: ReadonlyArray<Entry>
   /** Positions of the snapshots that loops go on from, and whether each is an activation of its own. */
-  private readonly resumptions: ReadonlyMap<number, { readonly alone: boolean }>
+  private readonly resumptions: ReturnType<typeof loopReplay>["resumptions"]
   /** Loops that were entered, or will be, and go on from a later snapshot that was not reached yet. */
   private readonly resuming: Set<string>
   /** What loops' snapshots replace: nothing of it is delivered or matched. */
@@ -115,6 +115,11 @@ export class Timeline {
   get resumption(): Entry | undefined {
     const entry = this.expected[this.matched]
     return entry !== undefined && this.resumptions.has(entry.seq) ? entry : undefined
+  }
+
+  /** What the iterations took and wrote that the snapshot at `seq` replaces. */
+  ownAt(seq: number): ReadonlyArray<number> {
+    return this.resumptions.get(seq)?.own ?? []
   }
 
   /** The loop of {@link resumption} goes on. */

@@ -6,6 +6,7 @@ import {
   type BranchId,
   type Entry,
   type EntryDraft,
+  isClaimed,
   messageChannel,
   payloadOf,
   type ReceivedMessage,
@@ -256,8 +257,17 @@ export class WorkflowCommands implements Commands {
 
   /** Waits for the replay to come to the snapshot that the loop goes on from. */
   private resumption(key: string): Effect.Effect<Entry> {
-    return Effect.async((resume) => {
-      this.waiting.set(key, { kind: "loop", key, resume })
+    return Effect.async<Entry>((resume) => {
+      const resumed = (entry: Effect.Effect<Entry>) =>
+        resume(
+          Effect.tap(entry, ({ seq }) =>
+            Effect.sync(() => {
+              // What the iterations that are skipped took is taken from those around the loop, too.
+              for (const own of this.context.timeline.ownAt(seq)) this.claim(own)
+            })
+          )
+        )
+      this.waiting.set(key, { kind: "loop", key, resume: resumed })
       this.resumeLoops()
       return Effect.sync(() => {
         this.waiting.delete(key)
@@ -301,7 +311,8 @@ export class WorkflowCommands implements Commands {
     const { doom, recovery, timeline, writer } = this.context
     const found = timeline.match(entryDraft.kind, entryDraft.key)
     if (found === "new") {
-      this.claim(writer.append(entryDraft).seq)
+      const { seq } = writer.append(entryDraft)
+      if (isClaimed(entryDraft)) this.claim(seq)
     } else if (found === "cut") {
       this.deferred.push(entryDraft)
     } else if ("kind" in found) {
@@ -314,7 +325,7 @@ export class WorkflowCommands implements Commands {
           })
         )
       }
-      this.claim(found.seq)
+      if (isClaimed(found)) this.claim(found.seq)
       recovery.apply(found)
     } else {
       doom(nonDeterminism(this.branch, found))

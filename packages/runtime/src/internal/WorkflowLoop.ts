@@ -85,7 +85,7 @@ export const runLoop = (host: LoopHost, loop: LoopDefinition): Effect.Effect<unk
       const what = `state of loop ${key} for iteration ${iteration}, which its Schema writes and does not read`
       return Effect.die(new InvalidValue({ what, issues: read.left.issues }))
     }
-    host.issue(draft.loopSnapshot(key, iteration, context.time(), claimed, encoded.right))
+    host.issue(draft.loopSnapshot(key, iteration, context.time(), sorted(claimed), encoded.right))
     return Effect.succeed(read.right)
   }
 
@@ -130,3 +130,7 @@ export const runLoop = (host: LoopHost, loop: LoopDefinition): Effect.Effect<unk
     }
   })
 }
+
+/** Each once, in order: replays that skip an inner loop come by them in another one. */
+const sorted = (positions: ReadonlyArray<number>): ReadonlyArray<number> =>
+  [...new Set(positions)].sort((a, b) => a - b)
