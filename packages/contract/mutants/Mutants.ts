@@ -4,6 +4,7 @@ import { loopMutants } from "./LoopMutants.js"
 import type { Mutant } from "./Mutant.js"
 import { outsideMutants } from "./OutsideMutants.js"
 import { ownerMutants } from "./OwnerMutants.js"
+import { queueMutants } from "./QueueMutants.js"
 import { recoveryMutants } from "./RecoveryMutants.js"
 
 /** Every mutant, in the order in which they are run. */
@@ -12,5 +13,6 @@ export const mutants: ReadonlyArray<Mutant> = [
   ...ownerMutants,
   ...effectMutants,
   ...recoveryMutants,
-  ...loopMutants
+  ...loopMutants,
+  ...queueMutants
 ]
