@@ -15,6 +15,7 @@ import * as Codec from "./internal/Codec.js"
 import { definitionName } from "./internal/DefinitionName.js"
 import type { Emits } from "./internal/StepScope.js"
 import { command, WorkflowScope } from "./internal/WorkflowScope.js"
+import * as Loop from "./Loop.js"
 import type { HandlerOf, Performs } from "./SideEffect.js"
 import type * as Signal from "./Signal.js"
 import type * as Update from "./Update.js"
@@ -148,7 +149,7 @@ export const deprecatePatch = (id: string): Effect.Effect<void, never, WorkflowS
   )
 }
 
-export { loop } from "./Loop.js"
+export const loop = Loop.loop
 
 /** The run and branch that the workflow is executing as. */
 export const current: Effect.Effect<{ readonly run: RunId; readonly branch: BranchId }, never, WorkflowScope> =

@@ -1,6 +1,6 @@
 /** An agent that goes round: each turn charges once, and every third waits for a person. */
 import { Delivery, Interrupt, Loop, Node, SideEffect, Workflow } from "@fermata/runtime"
-import { Effect, Layer, Schema } from "effect"
+import { Effect, type Layer, Schema } from "effect"
 import type { EffectLog } from "../EffectLog.js"
 import { pass } from "../processes/Inside.js"
 

@@ -288,9 +288,8 @@ export class WorkflowCommands implements Commands {
 
   /** An iteration, and those around it, took a message or wrote a mark: a snapshot after it replaces that, too. */
   private claim(seq: number): void {
-    for (let scope: WorkflowCommands | undefined = this; scope !== undefined; scope = scope.enclosing) {
-      scope.claimed?.push(seq)
-    }
+    this.claimed?.push(seq)
+    this.enclosing?.claim(seq)
   }
 
   /** A fiber that left the branch's scheduler could not be resumed in order. */
