@@ -17,7 +17,8 @@ const sidebar = [
   group("Begin", [
     ["Quick start", "quick-start"],
     ["Concepts", "concepts"],
-    ["Guarantees", "guarantees"]
+    ["Guarantees", "guarantees"],
+    ["Capabilities and their tests", "capabilities"]
   ]),
   group("Write workflows", [
     ["Signals, queries and updates", "signals"],
