@@ -4,6 +4,7 @@
  */
 import { Ledger, LedgerMetrics } from "@fermata/ledger"
 import { type Duration, Effect, Layer, Metric, MetricBoundaries, Schedule } from "effect"
+import { restCounter, stepCounter } from "./internal/Counters.js"
 
 export const { commitEntries, commitMillis } = LedgerMetrics
 
@@ -11,7 +12,7 @@ export const { commitEntries, commitMillis } = LedgerMetrics
 export const claims = Metric.counter("fermata_claims", { description: "Branches claimed", incremental: true })
 
 /** Steps whose body ended, tagged `outcome`: succeeded, failed, died or interrupted. */
-export const steps = Metric.counter("fermata_steps", { description: "Steps that ended", incremental: true })
+export const steps = stepCounter.metric
 
 /** Attempts of steps that failed with a typed error and are followed by another. */
 export const retries = Metric.counter("fermata_step_retries", { description: "Steps tried again", incremental: true })
@@ -24,7 +25,7 @@ export const stepMillis = Metric.histogram(
 )
 
 /** Branches that workers of this process let go of, tagged `rest`: parked, ended, stuck, released or lost. */
-export const rests = Metric.counter("fermata_rests", { description: "Branches let go of", incremental: true })
+export const rests = restCounter.metric
 
 /** Branches of the plane, tagged `status`. Kept by {@link observe}. */
 export const branches = Metric.gauge("fermata_branches", { description: "Branches by status" })

@@ -4,11 +4,11 @@
  */
 import type { BranchId, EntryDraft, Recovery } from "@fermata/contract"
 import { isUnsettled } from "@fermata/contract"
-import { type Effect, Metric } from "effect"
-import { steps } from "../Metrics.js"
+import type { Effect } from "effect"
 import type { Problem } from "../Problem.js"
 import type { BranchWriter } from "./BranchWriter.js"
 import type { StepCommand } from "./Command.js"
+import { stepCounter } from "./Counters.js"
 import type { Mailbox } from "./Mailbox.js"
 import type { Step, StepBranch, StepHost } from "./Step.js"
 import { StepRun } from "./StepRun.js"
@@ -165,7 +165,7 @@ export class RunningSteps implements StepBranch {
     const { closing, commands, emit, onLastEnded } = this.context
     if (this.running.get(step.key) === step) this.running.delete(step.key)
     const over = closing() || this.isStopping
-    if (outcome !== undefined) countStep(outcome.kind)
+    if (outcome !== undefined) stepCounter.count(outcome.kind.slice("step.".length))
     if (step.isBlocked && !over) return this.blockedEnded(step)
     if (outcome !== undefined && !over && commands.waiting.get(step.key) === step.command) {
       emit(outcome, value)
@@ -182,14 +182,4 @@ export class RunningSteps implements StepBranch {
     this.problems.delete(step.key)
     this.run(step.command)
   }
-}
-
-const counters = new Map<string, Metric.Metric.Counter<number>>()
-
-/** Counts a step by its outcome, `step.succeeded` and so on. */
-const countStep = (kind: string): void => {
-  const known = counters.get(kind)
-  const counter = known ?? Metric.tagged(steps, "outcome", kind.slice("step.".length))
-  if (known === undefined) counters.set(kind, counter)
-  counter.unsafeUpdate(1, [])
 }

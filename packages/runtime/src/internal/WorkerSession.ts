@@ -14,11 +14,12 @@ import {
   LedgerUnavailable,
   type StartTaker
 } from "@fermata/ledger"
-import { Cause, Deferred, Effect, Exit, Metric, type Runtime, type Scope } from "effect"
+import { Cause, Deferred, Effect, Exit, type Runtime, type Scope } from "effect"
 import * as Metrics from "../Metrics.js"
 import type { Problem } from "../Problem.js"
 import type * as Workflow from "../Workflow.js"
 import { type BranchHost, BranchRun, type Rest } from "./BranchRun.js"
+import { restCounter } from "./Counters.js"
 import { HostTimer } from "./HostTimer.js"
 import * as ProcessTable from "./ProcessTable.js"
 
@@ -119,7 +120,7 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
     const losses = new Map<BranchId, number>()
 
     const onRest = (run: BranchRun, rest: Rest): void => {
-      countRest(rest)
+      restCounter.count(rest)
       if (rest === "lost") {
         if (isRefusal(run.lostTo)) losses.set(run.branch, (losses.get(run.branch) ?? 0) + 1)
         options.log(`Worker ${worker} lost branch ${run.branch}; it is taken up again from its journal`, run.lostTo)
@@ -398,12 +399,3 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
     )
     return { worker, running: () => running.size, lost }
   })
-
-const restCounters = new Map<Rest, Metric.Metric.Counter<number>>()
-
-const countRest = (rest: Rest): void => {
-  const known = restCounters.get(rest)
-  const counter = known ?? Metric.tagged(Metrics.rests, "rest", rest)
-  if (known === undefined) restCounters.set(rest, counter)
-  counter.unsafeUpdate(1, [])
-}
