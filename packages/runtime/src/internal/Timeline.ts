@@ -54,11 +54,11 @@ export class Timeline {
 
   private entries: ReadonlyArray<Entry>
   /** Positions of the snapshots that loops go on from, and whether each is an activation of its own. */
-  private readonly resumptions: ReturnType<typeof loopReplay>["resumptions"]
+  private resumptions: ReturnType<typeof loopReplay>["resumptions"]
   /** Loops that were entered, or will be, and go on from a later snapshot that was not reached yet. */
   private readonly resuming: Set<string>
   /** What loops' snapshots replace: nothing of it is delivered or matched. */
-  readonly replaced: ReadonlyArray<Entry>
+  replaced: ReadonlyArray<Entry>
 
   /** `complete`: nothing follows the entries, because their end was recorded. */
   constructor(
@@ -196,6 +196,9 @@ export class Timeline {
   /** Nothing is expected any more: what is issued now is new. */
   finish(): void {
     this.entries = []
+    // Memory does not grow with a loop's iterations.
+    this.replaced = []
+    this.resumptions = new Map()
     this.resuming.clear()
     this.next = 0
     this.cut = false
