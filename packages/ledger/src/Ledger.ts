@@ -23,6 +23,7 @@ import type {
 import { Context, type Effect, type Scope } from "effect"
 import type { SqlClient } from "@effect/sql/SqlClient"
 import type { CheckpointStore } from "./CheckpointStore.js"
+import type { ItemStore } from "./ItemStore.js"
 import type {
   AlreadyConsumed,
   AlreadySettled,
@@ -689,6 +690,8 @@ export interface Ledger {
 
   /** Threads of LangGraph.js on the same database. */
   readonly checkpoints: CheckpointStore
+  /** Documents that runs share: see `ItemStore`. */
+  readonly items: ItemStore
 
   // queues
   /** Sets a queue's limits, for all workers, from now on. One that is paused stays so. */

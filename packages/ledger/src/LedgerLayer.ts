@@ -14,6 +14,7 @@ import { makeForks } from "./internal/Forks.js"
 import { makeHealth } from "./internal/Health.js"
 import { Hub } from "./internal/Hub.js"
 import { makeInbox } from "./internal/Inbox.js"
+import { makeItems } from "./internal/Items.js"
 import { JournalWriter } from "./internal/JournalWriter.js"
 import { makeLeases } from "./internal/Leases.js"
 import { migrate, requireNewest } from "./internal/Migrate.js"
@@ -130,6 +131,7 @@ const make = (options: LedgerOptions): Effect.Effect<Ledger, LedgerError, SqlCli
         ...makeThreadHolds(db),
         ...makeThreadEffects(db)
       },
+      items: makeItems(db),
       ...makeVerify(db),
       ...makePurge(db),
       ...makeHealth(db),

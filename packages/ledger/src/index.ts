@@ -1,5 +1,6 @@
 /** The ledger: an append-only journal of durable runs on SQLite and PostgreSQL. */
 export * from "./CheckpointStore.js"
+export * from "./ItemStore.js"
 export * from "./Ledger.js"
 export * from "./LedgerError.js"
 export * from "./LedgerLayer.js"

@@ -2,5 +2,6 @@
 export * from "./Conformant.js"
 export * from "./Effect.js"
 export * from "./FermataSaver.js"
+export * from "./FermataStore.js"
 export * from "./FrontError.js"
 export * from "./SaverError.js"

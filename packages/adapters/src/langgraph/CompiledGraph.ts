@@ -18,7 +18,7 @@ import {
 import { Attempt } from "./internal/Attempt.js"
 import { chosen, type Core, type NodeResult, normalised, outputOf, returned } from "./internal/Core.js"
 import { runAlone, runNested } from "./internal/Nested.js"
-import { currentScope, type NodeConfig } from "./internal/Scope.js"
+import { currentScope, type NodeConfig, type Store } from "./internal/Scope.js"
 import {
   type Answer,
   Mailbox,
@@ -89,7 +89,9 @@ type Input<U> = U | Command | null
 export class CompiledGraph<S, U> {
   constructor(
     readonly core: Core,
-    readonly plane: GraphPlane | undefined
+    readonly plane: GraphPlane | undefined,
+    /** What nodes find as `config.store`. */
+    readonly store?: Store
   ) {}
 
   get name(): string {
@@ -561,6 +563,7 @@ export class CompiledGraph<S, U> {
     tags: run.tags,
     recursionLimit: run.recursionLimit,
     runName: name,
+    ...(this.store === undefined ? {} : { store: this.store }),
     signal,
     writer: (chunk) => {
       for (const listener of this.plane?.listeners ?? []) listener(branch, { _tag: "Custom", chunk })

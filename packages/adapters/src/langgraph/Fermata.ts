@@ -6,8 +6,8 @@
  * const graph = builder.compile({ checkpointer: Fermata.sqlite({ filename: "threads.db" }) })
  */
 import { type Client, Plane, Worker } from "@fermata/runtime"
-import type { Ledger, LedgerError } from "@fermata/ledger"
-import { Effect, Exit, Layer, ManagedRuntime, Scope } from "effect"
+import { Ledger, type LedgerError } from "@fermata/ledger"
+import { type Context, Effect, Exit, Layer, ManagedRuntime, Scope } from "effect"
 import type { Core } from "./internal/Core.js"
 import { type Surroundings, type ThreadEvent, workflowOf } from "./internal/Thread.js"
 
@@ -24,8 +24,14 @@ export class GraphPlane {
 
   constructor(private readonly layer: Layer.Layer<Ledger | Client.Client, LedgerError>) {}
 
+  /** The plane's ledger, for what else lives on its database: `new FermataStore(plane.ledger)`. */
+  readonly ledger = {
+    run: <A, E>(use: (ledger: Context.Tag.Service<typeof Ledger>) => Effect.Effect<A, E>): Promise<A> =>
+      this.run(Effect.flatMap(Ledger, use))
+  }
+
   /** Runs an effect with the plane's client. Rejects with the effect's error. */
-  async run<A, E>(effect: Effect.Effect<A, E, Client.Client>, signal?: AbortSignal): Promise<A> {
+  async run<A, E>(effect: Effect.Effect<A, E, Client.Client | Ledger>, signal?: AbortSignal): Promise<A> {
     const exit = await this.opened().runPromiseExit(effect, signal === undefined ? {} : { signal })
     if (Exit.isSuccess(exit)) return exit.value
     const failure = exit.cause

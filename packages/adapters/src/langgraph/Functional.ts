@@ -3,7 +3,7 @@ import { CompiledGraph } from "./CompiledGraph.js"
 import type { GraphPlane } from "./Fermata.js"
 import { GraphValueError } from "./GraphError.js"
 import { type Core, returned, retries, retryDelay, type RetryPolicy, saved } from "./internal/Core.js"
-import { currentScope, inScope, nextPath, type NodeConfig, requiredScope } from "./internal/Scope.js"
+import { currentScope, inScope, nextPath, type NodeConfig, requiredScope, type Store } from "./internal/Scope.js"
 
 /** Declares a task: called in a node or an entrypoint it runs once, and its result is recorded before the caller has it. */
 export const task = <A extends ReadonlyArray<unknown>, R>(
@@ -39,13 +39,15 @@ class Final {
 }
 
 const makeEntrypoint = <I, O>(
-  options: string | { readonly name: string; readonly checkpointer?: GraphPlane; readonly version?: string },
+  options:
+    | string
+    | { readonly name: string; readonly checkpointer?: GraphPlane; readonly store?: Store; readonly version?: string },
   body: (input: I, config: NodeConfig & { readonly previous?: unknown }) => O | Promise<O>
 ): CompiledGraph<O, I> => {
-  const { checkpointer, name, version } =
+  const { checkpointer, name, store, version } =
     typeof options === "string"
-      ? { name: options, checkpointer: undefined, version: undefined }
-      : { checkpointer: undefined, version: undefined, ...options }
+      ? { name: options, checkpointer: undefined, store: undefined, version: undefined }
+      : { checkpointer: undefined, store: undefined, version: undefined, ...options }
   const run = async (input: I, config: NodeConfig): Promise<unknown> => {
     const previous = currentScope()?.previous
     const output: unknown = await body(input, { ...config, ...(previous === undefined ? {} : { previous }) })
@@ -67,7 +69,7 @@ const makeEntrypoint = <I, O>(
     interruptAfter: [],
     entrypoint: name
   }
-  return new CompiledGraph<O, I>(core, checkpointer)
+  return new CompiledGraph<O, I>(core, checkpointer, store)
 }
 
 /** Declares an entrypoint. `entrypoint.final` returns one value and saves another for the next run's `previous`. */

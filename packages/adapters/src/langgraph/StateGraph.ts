@@ -7,7 +7,7 @@ import { END, START } from "./Control.js"
 import type { GraphPlane } from "./Fermata.js"
 import { GraphValueError, type NodeError, UnreachableNodeError } from "./GraphError.js"
 import type { Branching, Core, CoreNode, NodeBody, RetryPolicy } from "./internal/Core.js"
-import type { NodeConfig } from "./internal/Scope.js"
+import type { NodeConfig, Store } from "./internal/Scope.js"
 
 /** What a declared state holds. */
 export type StateOf<D> =
@@ -152,6 +152,8 @@ export class StateGraph<D, N extends string = typeof START> {
   compile(
     options: {
       readonly checkpointer?: GraphPlane | boolean
+      /** Documents that threads share: `new FermataStore(plane.ledger)`, or any store of LangGraph's. */
+      readonly store?: Store
       /** Names its threads' workflow; `LangGraph` by default. */
       readonly name?: string
       /** Changed when old threads would not go on under the new graph; by default a digest of nodes and edges. */
@@ -180,7 +182,11 @@ export class StateGraph<D, N extends string = typeof START> {
       interruptAfter: options.interruptAfter ?? [],
       entrypoint: undefined
     }
-    return new CompiledGraph(core, typeof options.checkpointer === "object" ? options.checkpointer : undefined)
+    return new CompiledGraph(
+      core,
+      typeof options.checkpointer === "object" ? options.checkpointer : undefined,
+      options.store
+    )
   }
 
   private check(breakpoints: ReadonlyArray<string>): void {

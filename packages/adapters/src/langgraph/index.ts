@@ -13,6 +13,14 @@ export * as Fermata from "./Fermata.js"
 export { entrypoint, getPreviousState, task } from "./Functional.js"
 export * from "./GraphError.js"
 export type { RetryPolicy } from "./internal/Core.js"
-export { getConfig, getWriter, interrupt, type NodeConfig } from "./internal/Scope.js"
+export {
+  getConfig,
+  getStore,
+  getWriter,
+  interrupt,
+  type NodeConfig,
+  type Store,
+  type StoreItem
+} from "./internal/Scope.js"
 export * from "./Messages.js"
 export * from "./StateGraph.js"

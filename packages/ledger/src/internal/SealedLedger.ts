@@ -14,6 +14,7 @@ import type {
   RunRow,
   SettleRequest
 } from "../Ledger.js"
+import type { StoredItem } from "../ItemStore.js"
 import { type LedgerError, LedgerUnusable } from "../LedgerError.js"
 import type { PayloadCodec } from "../PayloadCodec.js"
 import { canonicalJson, jsonDigest } from "./Digest.js"
@@ -41,6 +42,11 @@ export const sealedLedger = (ledger: Ledger, codecs: ReadonlyArray<PayloadCodec>
     return payload === entry.payload ? entry : { ...entry, payload }
   }
   const openRun = (run: RunRow): RunRow => ({ ...run, input: sealing.open(run.input) })
+  const openItem = (item: StoredItem): StoredItem => ({
+    ...item,
+    value: sealing.open(item.value),
+    vectors: item.vectors === null ? null : sealing.open(item.vectors)
+  })
   const openHistory = (history: History): History => ({
     ...history,
     run: openRun(history.run),
@@ -242,6 +248,23 @@ export const sealedLedger = (ledger: Ledger, codecs: ReadonlyArray<PayloadCodec>
     unstick: ledger.unstick,
     // Threads of LangGraph.js are stored as they are; the docs say so.
     checkpoints: ledger.checkpoints,
+    items: {
+      put: (writes) =>
+        ledger.items.put(
+          writes.map((write) =>
+            write.value === null
+              ? write
+              : {
+                  ...write,
+                  value: sealing.seal(write.value),
+                  vectors: write.vectors === null ? null : sealing.seal(write.vectors)
+                }
+          )
+        ),
+      get: (addresses) => opening(ledger.items.get(addresses), (found) => found.map((item) => item && openItem(item))),
+      find: (query) => opening(ledger.items.find(query), (found) => found.map(openItem)),
+      namespaces: ledger.items.namespaces
+    },
     subscribe: ledger.subscribe,
     health: ledger.health,
     verify: ledger.verify,

@@ -262,6 +262,18 @@ const schedules = (dialect: "sqlite" | "pg"): ReadonlyArray<string> => {
   ]
 }
 
+/** Documents by namespace and key. */
+const items = (dialect: "sqlite" | "pg"): ReadonlyArray<string> => {
+  const { int, table } = dialectOf(dialect)
+  return [
+    table(
+      "fermata_items",
+      `ns TEXT NOT NULL, item_key TEXT NOT NULL, value TEXT NOT NULL, vectors TEXT, created_at ${int} NOT NULL,
+       updated_at ${int} NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (ns, item_key)`
+    )
+  ]
+}
+
 /** Runs the statements that a migration has in the database's dialect. */
 const statements = (of: (dialect: "sqlite" | "pg") => ReadonlyArray<string>) =>
   Effect.gen(function* () {
@@ -278,7 +290,8 @@ export const migrations: Record<string, Effect.Effect<void, unknown, SqlClient>>
   "4_serves": statements(serves),
   "5_queues": statements(queues),
   "6_messages": statements(messages),
-  "7_schedules": statements(schedules)
+  "7_schedules": statements(schedules),
+  "12_items": statements(items)
 }
 
 /** The newest migration that this code knows; a database beyond it is left alone. */

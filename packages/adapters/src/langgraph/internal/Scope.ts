@@ -4,6 +4,37 @@ import { GraphValueError } from "../GraphError.js"
 import type { Attempt } from "./Attempt.js"
 import { initialise, withRunnableConfig } from "./LangChain.js"
 
+/** Documents that threads share: the part of LangGraph's `BaseStore` that nodes use. */
+export interface Store {
+  get(namespace: Array<string>, key: string): Promise<StoreItem | null>
+  put(
+    namespace: Array<string>,
+    key: string,
+    value: Record<string, unknown>,
+    index?: false | Array<string>
+  ): Promise<void>
+  delete(namespace: Array<string>, key: string): Promise<void>
+  search(
+    prefix: Array<string>,
+    options?: { filter?: Record<string, unknown>; limit?: number; offset?: number; query?: string }
+  ): Promise<Array<StoreItem & { score?: number }>>
+  listNamespaces(options?: {
+    prefix?: Array<string>
+    suffix?: Array<string>
+    maxDepth?: number
+    limit?: number
+    offset?: number
+  }): Promise<Array<Array<string>>>
+}
+
+export interface StoreItem {
+  readonly namespace: Array<string>
+  readonly key: string
+  readonly value: Record<string, unknown>
+  readonly createdAt: Date
+  readonly updatedAt: Date
+}
+
 /** The second argument of a node. */
 export interface NodeConfig {
   readonly configurable: Readonly<Record<string, unknown>>
@@ -12,7 +43,7 @@ export interface NodeConfig {
   readonly signal: AbortSignal
   readonly writer: (chunk: unknown) => void
   readonly interrupt: (value: unknown) => unknown
-  readonly store?: unknown
+  readonly store?: Store
   readonly tags: ReadonlyArray<string>
   readonly recursionLimit: number
   readonly runName?: string
@@ -65,3 +96,6 @@ export const getConfig = (): NodeConfig => requiredScope("getConfig()").config
 
 /** What writes to the `custom` stream. */
 export const getWriter = (): ((chunk: unknown) => void) => requiredScope("getWriter()").config.writer
+
+/** The store that the graph was compiled with; `undefined` without one. */
+export const getStore = (): Store | undefined => requiredScope("getStore()").config.store
