@@ -10,16 +10,20 @@ export interface KeyAnnotation<V, U = V> {
   readonly UpdateType: U
 }
 
-/** Any annotated key, structurally. */
-interface AnyKey {
+/** Any annotated key, structurally: what `Annotation` returns, or `Annotation<V>` itself, which is a key without options. */
+export type AnyKey = AnyAnnotation | (() => AnyAnnotation)
+
+interface AnyAnnotation {
   readonly channel: Channel
   readonly ValueType: unknown
   readonly UpdateType: unknown
 }
 
+type AnnotationOf<K> = K extends AnyAnnotation ? K : K extends () => infer A ? Extract<A, AnyAnnotation> : never
+
 export type StateDefinition = Readonly<Record<string, AnyKey>>
-export type StateType<D extends StateDefinition> = { [K in keyof D]: D[K]["ValueType"] }
-export type UpdateType<D extends StateDefinition> = { [K in keyof D]?: D[K]["UpdateType"] }
+export type StateType<D extends StateDefinition> = { [K in keyof D]: AnnotationOf<D[K]>["ValueType"] }
+export type UpdateType<D extends StateDefinition> = { [K in keyof D]?: AnnotationOf<D[K]>["UpdateType"] }
 
 /** An annotated state. `State` and `Update` are types: read them with `typeof`. */
 export interface AnnotationRoot<D extends StateDefinition> {
@@ -30,12 +34,13 @@ export interface AnnotationRoot<D extends StateDefinition> {
 }
 
 interface AnnotationFunction {
-  <V>(): KeyAnnotation<V>
   <V, U = V>(options: {
     readonly reducer?: (left: V, right: U) => V
     readonly value?: (left: V, right: U) => V
     readonly default?: () => V
   }): KeyAnnotation<V, U>
+  // The last: what TypeScript finds of `Annotation<V>` where it is written without being called.
+  <V>(): KeyAnnotation<V>
   readonly Root: <const D extends StateDefinition>(spec: D) => AnnotationRoot<D>
 }
 
@@ -43,7 +48,7 @@ const annotate = (options?: {
   readonly reducer?: (left: never, right: never) => unknown
   readonly value?: (left: never, right: never) => unknown
   readonly default?: () => unknown
-}): AnyKey => {
+}): AnyAnnotation => {
   const reducer = options?.reducer ?? options?.value
   return {
     channel: {
@@ -133,7 +138,8 @@ export const channelsOf = (declared: unknown): Channels => {
     )
   }
   return Object.fromEntries(
-    Object.entries(declared).map(([name, key]) => {
+    Object.entries(declared).map(([name, written]) => {
+      const key: unknown = written === Annotation ? annotate() : written
       if (!isRecord(key) || !isRecord(key["channel"]))
         throw new GraphValueError(`"${name}" of the state is no Annotation`)
       return [name, key["channel"] as unknown as Channel]

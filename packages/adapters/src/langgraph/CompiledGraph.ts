@@ -82,7 +82,7 @@ export interface StateSnapshot<S> {
 }
 
 /** The output of a run; with questions that wait, they are listed. */
-export type Output<S> = S & { readonly [INTERRUPT]?: ReadonlyArray<Interrupt> }
+export type Output<S> = S & { [INTERRUPT]?: Array<Interrupt> }
 
 type Input<U> = U | Command | null
 

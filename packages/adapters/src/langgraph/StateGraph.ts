@@ -80,9 +80,10 @@ export class StateGraph<D, N extends string = typeof START> {
     this.output = Object.keys(outputs ?? channelsOf(declared))
   }
 
-  addNode<const K extends string>(
+  /** `I`: what the node takes; the state, or what a `Send` hands to it. */
+  addNode<const K extends string, I = StateOf<D>>(
     name: K,
-    body: NodeOf<StateOf<D>>,
+    body: NodeOf<I>,
     options: NodeOptions<StateOf<D>> = {}
   ): StateGraph<D, N | K> {
     if (name === START || name === END) throw new GraphValueError(`Node \`${name}\` is reserved.`)
