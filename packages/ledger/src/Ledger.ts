@@ -145,6 +145,12 @@ export interface Chunk {
   readonly at: number
 }
 
+/** A position of a history, and the digest of the entry there. */
+export interface Position {
+  readonly seq: number
+  readonly digest: string
+}
+
 /** A branch's history: its parent's up to the fork point, then its own entries; verified. */
 export interface History {
   readonly run: RunRow
@@ -529,7 +535,11 @@ export interface Ledger {
     readonly limit?: number
   }) => Effect.Effect<ReadonlyArray<BranchInfo>, LedgerError>
   /** One query per branch of the lineage; every digest verified. */
-  readonly history: (branch: BranchId) => Effect.Effect<History, RunNotFound | RunPurged | CorruptJournal | LedgerError>
+  readonly history: (
+    branch: BranchId,
+    /** Entries after this one only, which the caller has read before: the chain is verified from it on. */
+    after?: Position
+  ) => Effect.Effect<History, RunNotFound | RunPurged | CorruptJournal | LedgerError>
   /** A branch and its terminal entry, verified by its digest against the branch's row; `undefined` while it is not over. */
   readonly ending: (branch: BranchId) => Effect.Effect<
     {

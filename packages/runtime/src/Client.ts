@@ -382,8 +382,11 @@ export interface Client {
   >
   /** Lets a stuck branch try again now (a starting worker does so by itself). */
   readonly unstick: (branch: BranchId | string) => Effect.Effect<boolean, L.LedgerError>
-  /** The branch's history, verified. */
-  readonly history: (of: RunId | BranchId | RunHandle | string) => Effect.Effect<ReadonlyArray<Entry>, ReadError>
+  /** The branch's history, verified; or what came after an entry of it that was read before. */
+  readonly history: (
+    of: RunId | BranchId | RunHandle | string,
+    options?: { readonly after?: L.Position }
+  ) => Effect.Effect<ReadonlyArray<Entry>, ReadError>
   readonly queues: Queues
   readonly schedules: Schedules
   /** Removes a run all of whose branches are over. */

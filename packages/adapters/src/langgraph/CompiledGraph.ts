@@ -18,7 +18,7 @@ import {
 import { Attempt } from "./internal/Attempt.js"
 import { chosen, type Core, type NodeResult, normalised, outputOf, returned } from "./internal/Core.js"
 import { runAlone, runNested } from "./internal/Nested.js"
-import { currentScope, type NodeConfig, type Store } from "./internal/Scope.js"
+import { currentScope, type NodeConfig } from "./internal/Scope.js"
 import {
   type Answer,
   Mailbox,
@@ -28,7 +28,7 @@ import {
   type Surroundings,
   workflowOf
 } from "./internal/Thread.js"
-import { type Asked, type CheckpointView, checkpointsOf } from "./internal/View.js"
+import type { Asked, CheckpointView } from "./internal/View.js"
 import { fromWire, toWire } from "./internal/Wire.js"
 
 /** What runs of a graph may be given. */
@@ -89,9 +89,7 @@ type Input<U> = U | Command | null
 export class CompiledGraph<S, U> {
   constructor(
     readonly core: Core,
-    readonly plane: GraphPlane | undefined,
-    /** What nodes find as `config.store`. */
-    readonly store?: Store
+    readonly plane: GraphPlane | undefined
   ) {}
 
   get name(): string {
@@ -231,7 +229,7 @@ export class CompiledGraph<S, U> {
     const until = options.before?.configurable?.checkpoint_id
     let begun = until === undefined
     for (const { branch } of branches.toReversed()) {
-      const all = await this.checkpoints(plane, branch)
+      const all = await plane.checkpoints(branch)
       for (const [i, head] of [...all.entries()].toReversed()) {
         if (head.branch !== branch || (head.payload.step < -1 && i === 0)) continue
         if (begun && left-- <= 0) return
@@ -281,9 +279,9 @@ export class CompiledGraph<S, U> {
         results.push({ name: name === END ? "" : name, result: toWire(result) })
       }
       const message: Message = { _tag: "Update", updates: results, go: false, config: runConfig(config) }
-      const branch = await this.send(plane, found ?? (await this.begin(plane, config)), message, config, true)
+      const branch = await this.beginOrSend(plane, found, message, config, true)
       await this.rested(plane, branch)
-      const head = (await this.checkpoints(plane, branch)).at(-1) as CheckpointView
+      const head = await this.read(plane, branch)
       this.throwFailure(plane, head)
       at = { configurable: { ...config.configurable, checkpoint_id: head.id } }
     }
@@ -305,12 +303,11 @@ export class CompiledGraph<S, U> {
         return this.answer(plane, found, input, result, config)
       }
       if (result === undefined && input.fork !== true) throw new EmptyInputError("Received a Command that says nothing")
-      const at = found ?? (await this.begin(plane, config))
       const message: Message =
         result === undefined
           ? { _tag: "Continue", config: run }
           : { _tag: "Update", updates: [{ name: "", result }], go: true, config: run }
-      return { branch: await this.send(plane, at, message, config, input.fork === true, input) }
+      return { branch: await this.beginOrSend(plane, found, message, config, input.fork === true, input) }
     }
     const fork = config.configurable?.fork === true
     if (input === null || input === undefined) {
@@ -321,12 +318,36 @@ export class CompiledGraph<S, U> {
       if (this.isHead(found) && !fork && (rest === null || rest._tag === "Done")) return { branch: found.branch }
       return { branch: await this.send(plane, found, { _tag: "Continue", config: run }, config, fork) }
     }
-    const at = found ?? (await this.begin(plane, config))
-    return { branch: await this.send(plane, at, { _tag: "Input", input: toWire(input), config: run }, config, fork) }
+    const message: Message = { _tag: "Input", input: toWire(input), config: run }
+    return { branch: await this.beginOrSend(plane, found, message, config, fork) }
   }
 
   private isHead(found: Found): boolean {
     return found.all.at(-1)?.id === found.head.id
+  }
+
+  /** A thread that is not there yet begins with the message; whoever is second puts it into the mailbox. */
+  private async beginOrSend(
+    plane: GraphPlane,
+    found: Found | undefined,
+    message: Message,
+    config: GraphConfig,
+    fork: boolean,
+    command?: Command
+  ): Promise<string> {
+    if (found !== undefined) return this.send(plane, found, message, config, fork, command)
+    const run = threadOf(config)
+    const begun = await plane.run(
+      Effect.flatMap(Client.Client, (client) =>
+        client
+          .start(this.workflow, { message, delivery: command?.deliveryId ?? randomUUID() }, { run })
+          .pipe(Effect.catchTag("RunConflict", () => Effect.succeed(undefined)))
+      )
+    )
+    if (begun !== undefined) return begun.branch
+    const now = await this.find(plane, config, true)
+    if (now === undefined) throw new ThreadStuck(`Thread ${run} did not begin`)
+    return this.send(plane, now, message, config, fork, command)
   }
 
   /** Puts a message into the thread's mailbox, or into that of an old checkpoint on a new branch. */
@@ -432,7 +453,7 @@ export class CompiledGraph<S, U> {
   /** The branch and checkpoint that a config means: the newest branch's head, unless it names another. */
   private async find(plane: GraphPlane, config: GraphConfig, settle: boolean): Promise<Found | undefined> {
     const run = threadOf(config)
-    await plane.serve(this.core, this.around)
+    await plane.serve(this.core, this.around, run)
     const branches = await plane.run(
       Effect.flatMap(Client.Client, (client) => client.branches(run)).pipe(
         Effect.catchTag("RunNotFound", () => Effect.succeed([]))
@@ -449,7 +470,7 @@ export class CompiledGraph<S, U> {
       id === undefined ? newest : branches.find(({ branch }) => branch.endsWith(`/${id.slice(id.indexOf("-") + 1)}`))
     if (named === undefined) throw new GraphValueError(`Thread ${run} has no checkpoint ${id ?? ""}`)
     if (settle) await this.rested(plane, named.branch)
-    const all = await this.checkpoints(plane, named.branch)
+    const all = await plane.checkpoints(named.branch)
     const head = id === undefined ? all.at(-1) : all.find((one) => one.id === id)
     if (head === undefined) {
       if (id !== undefined) throw new GraphValueError(`Thread ${run} has no checkpoint ${id}`)
@@ -458,20 +479,8 @@ export class CompiledGraph<S, U> {
     return { branch: named.branch, head, all }
   }
 
-  private async begin(plane: GraphPlane, config: GraphConfig): Promise<Found> {
-    const run = threadOf(config)
-    await plane.run(Effect.flatMap(Client.Client, (client) => client.start(this.workflow, undefined, { run })))
-    const found = await this.find(plane, config, true)
-    if (found === undefined) throw new ThreadStuck(`Thread ${run} did not begin`)
-    return found
-  }
-
-  private async checkpoints(plane: GraphPlane, branch: string): Promise<ReadonlyArray<CheckpointView>> {
-    return checkpointsOf(await plane.run(Effect.flatMap(Client.Client, (client) => client.history(branch))))
-  }
-
   private async read(plane: GraphPlane, branch: string): Promise<CheckpointView> {
-    return (await this.checkpoints(plane, branch)).at(-1) as CheckpointView
+    return (await plane.checkpoints(branch)).at(-1) as CheckpointView
   }
 
   private async rested(plane: GraphPlane, branch: string, signal?: AbortSignal): Promise<void> {
@@ -556,24 +565,32 @@ export class CompiledGraph<S, U> {
 
   // ── Running ─────────────────────────────────────────────────────────────────────────────────────────────
 
-  private readonly configOf = (branch: string, name: string, run: RunConfig, signal: AbortSignal): NodeConfig => ({
-    configurable: { ...run.configurable },
-    ...(run.context === undefined ? {} : { context: run.context }),
-    metadata: run.metadata,
-    tags: run.tags,
-    recursionLimit: run.recursionLimit,
-    runName: name,
-    ...(this.store === undefined ? {} : { store: this.store }),
-    signal,
-    writer: (chunk) => {
-      for (const listener of this.plane?.listeners ?? []) listener(branch, { _tag: "Custom", chunk })
-    },
-    interrupt: () => {
-      throw new GraphValueError("Import interrupt from @fermata/adapters/langgraph")
+  private coreOf(branch: string): Core {
+    return this.plane?.coreOf(`${this.core.name}@${this.core.version}`, branch) ?? this.core
+  }
+
+  private readonly configOf = (branch: string, name: string, run: RunConfig, signal: AbortSignal): NodeConfig => {
+    const { store } = this.coreOf(branch)
+    return {
+      configurable: { ...run.configurable },
+      ...(run.context === undefined ? {} : { context: run.context }),
+      metadata: run.metadata,
+      tags: run.tags,
+      recursionLimit: run.recursionLimit,
+      runName: name,
+      ...(store === undefined ? {} : { store }),
+      signal,
+      writer: (chunk) => {
+        for (const listener of this.plane?.listeners ?? []) listener(branch, { _tag: "Custom", chunk })
+      },
+      interrupt: () => {
+        throw new GraphValueError("Import interrupt from @fermata/adapters/langgraph")
+      }
     }
-  })
+  }
 
   private readonly around: Surroundings = {
+    coreOf: (branch) => this.coreOf(branch),
     configOf: (branch, name, run, signal) =>
       this.configOf(
         branch,

@@ -5,11 +5,18 @@
  * @example
  * const graph = builder.compile({ checkpointer: Fermata.sqlite({ filename: "threads.db" }) })
  */
-import { type Client, Plane, Worker } from "@fermata/runtime"
+import { Client, Plane, Worker } from "@fermata/runtime"
 import { Ledger, type LedgerError } from "@fermata/ledger"
 import { type Context, Effect, Exit, Layer, ManagedRuntime, Scope } from "effect"
 import type { Core } from "./internal/Core.js"
 import { type Surroundings, type ThreadEvent, workflowOf } from "./internal/Thread.js"
+import { type CheckpointView, ThreadView } from "./internal/View.js"
+
+/** How many branches are remembered as they were read. */
+const keptViews = 256
+
+/** Of how many threads it is remembered which graph called them; only graphs that are compiled alike need it. */
+const keptCallers = 10_000
 
 /** A plane for graphs. Made by `sqlite`, `postgres` and `memory`. */
 export class GraphPlane {
@@ -18,9 +25,14 @@ export class GraphPlane {
   readonly listeners = new Set<
     (branch: string, event: ThreadEvent | { readonly _tag: "Custom"; readonly chunk: unknown }) => void
   >()
+  /** What was read of branches, the last read ones last. */
+  private readonly views = new Map<string, ThreadView>()
   private runtime: ManagedRuntime.ManagedRuntime<Ledger | Client.Client, LedgerError> | undefined
   private scope: Scope.CloseableScope | undefined
   private readonly workers = new Map<string, Promise<unknown>>()
+  /** The graph that was compiled last under a name and version, and the one that a thread was last called by. */
+  private readonly newest = new Map<string, Core>()
+  private readonly callers = new Map<string, Core>()
 
   constructor(private readonly layer: Layer.Layer<Ledger | Client.Client, LedgerError>) {}
 
@@ -38,9 +50,42 @@ export class GraphPlane {
     throw failure._tag === "Fail" ? failure.error : (signal?.reason ?? new Error(String(failure)))
   }
 
-  /** Starts a worker for the graph, once. */
-  async serve(core: Core, around: Surroundings): Promise<void> {
+  /** The checkpoints of a branch, oldest first. Reads what is new of it only. */
+  async checkpoints(branch: string): Promise<ReadonlyArray<CheckpointView>> {
+    const view = this.views.get(branch) ?? new ThreadView()
+    this.views.delete(branch)
+    this.views.set(branch, view)
+    const [oldest] = this.views.keys()
+    if (this.views.size > keptViews && oldest !== undefined) this.views.delete(oldest)
+    const { read } = view
+    try {
+      view.add(
+        await this.run(
+          Effect.flatMap(Client.Client, (client) => client.history(branch, read === undefined ? {} : { after: read }))
+        )
+      )
+      return view.checkpoints
+    } catch (error) {
+      // Purged and begun anew, or damaged: the next one reads all of it.
+      this.views.delete(branch)
+      if (read === undefined) throw error
+      return this.checkpoints(branch)
+    }
+  }
+
+  /** Which graph's functions a branch of a graph of that name and version runs; `undefined` before one was served. */
+  coreOf(name: string, branch: string): Core | undefined {
+    return this.callers.get(branch.slice(0, branch.lastIndexOf("/"))) ?? this.newest.get(name)
+  }
+
+  /** Starts a worker for the graph, once for all that are compiled alike; this one's functions run in the thread from now on. */
+  async serve(core: Core, around: Surroundings, thread: string): Promise<void> {
     const name = `${core.name}@${core.version}`
+    this.callers.delete(thread)
+    this.callers.set(thread, core)
+    const [oldest] = this.callers.keys()
+    if (this.callers.size > keptCallers && oldest !== undefined) this.callers.delete(oldest)
+    this.newest.set(name, core)
     const known = this.workers.get(name)
     if (known !== undefined) {
       await known
@@ -66,6 +111,7 @@ export class GraphPlane {
     this.runtime = undefined
     this.scope = undefined
     this.workers.clear()
+    this.views.clear()
     if (scope !== undefined) await Effect.runPromise(Scope.close(scope, Exit.void))
     await runtime?.dispose()
   }

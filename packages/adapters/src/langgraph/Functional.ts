@@ -67,9 +67,10 @@ const makeEntrypoint = <I, O>(
     output: [returned],
     interruptBefore: [],
     interruptAfter: [],
-    entrypoint: name
+    entrypoint: name,
+    store
   }
-  return new CompiledGraph<O, I>(core, checkpointer, store)
+  return new CompiledGraph<O, I>(core, checkpointer)
 }
 
 /** Declares an entrypoint. `entrypoint.final` returns one value and saves another for the next run's `previous`. */

@@ -181,13 +181,10 @@ export class StateGraph<D, N extends string = typeof START> {
       output: this.output,
       interruptBefore: options.interruptBefore ?? [],
       interruptAfter: options.interruptAfter ?? [],
-      entrypoint: undefined
+      entrypoint: undefined,
+      store: options.store
     }
-    return new CompiledGraph(
-      core,
-      typeof options.checkpointer === "object" ? options.checkpointer : undefined,
-      options.store
-    )
+    return new CompiledGraph(core, typeof options.checkpointer === "object" ? options.checkpointer : undefined)
   }
 
   private check(breakpoints: ReadonlyArray<string>): void {

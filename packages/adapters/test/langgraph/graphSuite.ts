@@ -377,4 +377,34 @@ export const graphSuite = (name: string, open: () => Promise<GraphPlane>) =>
       await flow.invoke(5, config)
       assert.strictEqual(await flow.invoke(new Command({ resume: 0 }), config), "22 after 16" as never)
     })
+
+    it("runs the functions of the graph that was called, of two that were compiled alike", async () => {
+      const graph = (word: string) =>
+        new StateGraph(Log)
+          .addNode("say", () => ({ log: [word] }))
+          .addNode("ask", () => ({ log: [interrupt<string, string>(word)] }))
+          .addEdge(START, "say")
+          .addEdge("say", "ask")
+          .compile({ checkpointer: plane, name: "alike" })
+      const [first, second] = [graph("first"), graph("second")]
+      const [a, b] = [thread(), thread()]
+      await first.invoke({ log: [] }, a)
+      await second.invoke({ log: [] }, b)
+      expect((await first.getState(a)).values.log).toEqual(["first"])
+      expect((await second.getState(b)).values.log).toEqual(["second"])
+      // A thread may be called by one and then by the other, as by a process that was started anew.
+      expect((await second.invoke(new Command({ resume: "yes" }), a)).log).toEqual(["first", "yes"])
+      expect((await second.invoke({ log: [] }, a)).__interrupt__?.[0]?.value).toBe("second")
+    })
+
+    it("of two first calls at once begins with one, and goes on with the other", async () => {
+      const graph = new StateGraph(Log)
+        .addNode("say", () => ({ log: ["said"] }))
+        .addEdge(START, "say")
+        .compile({ checkpointer: plane, name: "twice" })
+      const config = thread()
+      await Promise.all([graph.invoke({ log: ["a"] }, config), graph.invoke({ log: ["b"] }, config)])
+      const { log } = (await graph.getState(config)).values
+      expect([["a", "said", "b", "said"].join(), ["b", "said", "a", "said"].join()]).toContain(log.join())
+    })
   })

@@ -5,7 +5,7 @@
 import type { SqlError } from "@effect/sql/SqlError"
 import type { Entry } from "@fermata/contract"
 import { Effect } from "effect"
-import type { BranchInfo, RunRow } from "../Ledger.js"
+import type { BranchInfo, Position, RunRow } from "../Ledger.js"
 import { CorruptJournal } from "../LedgerError.js"
 import { readBranch, readRun } from "./BranchRows.js"
 import type { Database } from "./Database.js"
@@ -43,18 +43,22 @@ export const readLineage = (
     }
   })
 
-/** The verified entries of a branch's history up to `upTo`: one query per branch of the lineage that has any. */
+/**
+ * The verified entries of a branch's history after a position whose digest is known, or all of them: one query per branch of
+ * the lineage that has any.
+ */
 export const readEntries = (
   db: Database,
   run: RunRow,
   branch: BranchInfo,
-  upTo: number = branch.head
+  after: Position = { seq: 0, digest: run.digest }
 ): Effect.Effect<ReadonlyArray<Entry>, SqlError | CorruptJournal> =>
   Effect.gen(function* () {
-    const lineage = yield* readLineage(db, branch, upTo)
+    const lineage = yield* readLineage(db, branch)
     const entries: Array<Entry> = []
-    let digest = run.digest
-    for (const { branch: ancestor, from, to } of lineage) {
+    let { digest, seq } = after
+    for (const { branch: ancestor, from: first, to } of lineage) {
+      const from = Math.max(first, after.seq + 1)
       if (to < from) continue
       // Entries up to the head read before are there for good, so that no transaction is needed to read them.
       const rows =
@@ -62,7 +66,7 @@ export const readEntries = (
         WHERE branch_id = ${ancestor.branch} AND seq >= ${from} AND seq <= ${to} ORDER BY seq`
       for (const row of rows) {
         const entry = entryOfNamed(row)
-        const seq = entries.length + 1
+        seq += 1
         if (entry.seq !== seq) return yield* corrupt(ancestor.branch, seq, `entry ${seq} is missing`)
         if (entryDigest(digest, entry) !== entry.digest) {
           return yield* corrupt(ancestor.branch, seq, "the entry's digest does not match its columns and predecessor")
@@ -70,26 +74,25 @@ export const readEntries = (
         digest = entry.digest
         entries.push(entry)
       }
-      if (entries.length !== to) {
-        return yield* corrupt(ancestor.branch, entries.length + 1, `entry ${entries.length + 1} of ${to} is missing`)
-      }
+      if (seq !== to) return yield* corrupt(ancestor.branch, seq + 1, `entry ${seq + 1} of ${to} is missing`)
     }
     // The root's first entry binds the run's row into the chain; a branch's head detects truncation.
-    if (upTo === branch.head && digest !== branch.headDigest) {
+    if (digest !== branch.headDigest) {
       return yield* corrupt(branch.branch, branch.head, "the last entry is not the one that the branch's row names")
     }
     return entries
   })
 
-/** The verified history of a branch, read within the caller's transaction or outside one. */
+/** The verified history of a branch (or the rest of it), read within the caller's transaction or outside one. */
 export const readHistory = (
   db: Database,
-  branch: BranchInfo
+  branch: BranchInfo,
+  after?: Position
 ): Effect.Effect<{ readonly run: RunRow; readonly entries: ReadonlyArray<Entry> }, SqlError | CorruptJournal> =>
   Effect.gen(function* () {
     const run = yield* readRun(db, branch.run)
     if (run === undefined) return yield* corrupt(branch.run, null, "the run's row is missing", "runs")
-    return { run, entries: yield* readEntries(db, run, branch) }
+    return { run, entries: yield* readEntries(db, run, branch, after) }
   })
 
 const corrupt = (

@@ -237,12 +237,12 @@ export const makeRuns = (
     ): Effect.Effect<never, CorruptJournal | Effect.Effect.Error<ReturnType<typeof knownBranch>>> =>
       Effect.zipRight(knownBranch(id), Effect.fail(damage))
 
-  const history: Runs["history"] = Effect.fn("Ledger.history")((id) =>
+  const history: Runs["history"] = Effect.fn("Ledger.history")((id, after) =>
     db.query(
       "read a history",
       Effect.gen(function* () {
         const row = yield* knownBranch(id)
-        const { run, entries } = yield* Effect.catchTag(readHistory(db, row), "CorruptJournal", unlessPurged(id))
+        const { run, entries } = yield* Effect.catchTag(readHistory(db, row, after), "CorruptJournal", unlessPurged(id))
         return { run, branch: row, entries }
       })
     )

@@ -174,7 +174,7 @@ export const sealedLedger = (ledger: Ledger, codecs: ReadonlyArray<PayloadCodec>
     branch: ledger.branch,
     branches: ledger.branches,
     list: ledger.list,
-    history: (branch) => opening(ledger.history(branch), openHistory),
+    history: (branch, after) => opening(ledger.history(branch, after), openHistory),
     ending: (branch) =>
       opening(ledger.ending(branch), ({ branch, entry }) => ({ branch, entry: entry && openEntry(entry) })),
     deliver: (request) => ledger.deliver({ ...request, value: sealValue(request.value) }),

@@ -196,8 +196,8 @@ export const make = (ledger: Ledger, options: { readonly poll?: Duration.Duratio
       return isBranch(branch) && (yield* ledger.unstick({ branch })) > 0
     }),
 
-    history: Effect.fn("Client.history")(function* (of) {
-      const { entries } = yield* ledger.history(yield* branchOf(ledger, of))
+    history: Effect.fn("Client.history")(function* (of, options = {}) {
+      const { entries } = yield* ledger.history(yield* branchOf(ledger, of), options.after)
       return entries
     }),
 

@@ -3,7 +3,7 @@ import { applyWrites, type Channels, type Values, type Write } from "../Channel.
 import { Command, END, isCommand, isSend, Send, START } from "../Control.js"
 import { GraphValueError, InvalidUpdateError, isGraphInterrupt, NodeError } from "../GraphError.js"
 import type { Result, Task, Topology } from "./Plan.js"
-import { inScope, type NodeConfig, type Scope } from "./Scope.js"
+import { inScope, type NodeConfig, type Scope, type Store } from "./Scope.js"
 
 /** How a node is tried again; as LangGraph's, in milliseconds. */
 export interface RetryPolicy {
@@ -44,6 +44,8 @@ export interface Core {
   readonly interruptAfter: ReadonlyArray<string> | "*"
   /** The one node of an entrypoint, whose input is the input. */
   readonly entrypoint: string | undefined
+  /** What nodes find as `config.store`. */
+  readonly store: Store | undefined
 }
 
 /** A node's result; with `parent`, it is meant for the graph that this one is a node of. */

@@ -78,6 +78,8 @@ export const Question = Interrupt.make("interrupt", {
 
 /** What the process around a thread lends it: nothing that it decides by. */
 export interface Surroundings {
+  /** The graph whose functions run: of several that were compiled alike, the one that the thread was last called by. */
+  readonly coreOf: (branch: string) => Core
   readonly configOf: (branch: string, name: string, run: RunConfig, abort: AbortSignal) => NodeConfig
   readonly failed: (branch: string, task: string, error: unknown) => void
   readonly told: (branch: string, event: ThreadEvent) => void
@@ -88,14 +90,21 @@ export type ThreadEvent =
   | { readonly _tag: "Result"; readonly checkpoint: number; readonly name: string; readonly result: NodeResult }
   | { readonly _tag: "State"; readonly checkpoint: number; readonly values: Values }
 
-export const workflowOf = (core: Core, around: Surroundings) =>
-  Workflow.make(`graph/${core.name}`, { version: core.version }, () => thread(core, around))
+export const workflowOf = (core: Pick<Core, "name" | "version">, around: Surroundings) =>
+  Workflow.make(`graph/${core.name}`, { version: core.version, input: Beginning }, ({ message }) =>
+    // Only this package's threads are begun with a message, and it checks what it is given.
+    thread(around, message as Message | undefined)
+  )
+
+/** What a thread begins with: its first message, and what names the delivery. */
+const Beginning = Schema.Struct({ message: Schema.Unknown, delivery: Schema.String })
 
 const emptyRun: RunConfig = { configurable: {}, metadata: {}, tags: [], recursionLimit: 25 }
 
-const thread = (core: Core, around: Surroundings) =>
+const thread = (around: Surroundings, first: Message | undefined) =>
   Effect.gen(function* () {
     const { branch } = yield* Workflow.current
+    const core = around.coreOf(branch)
     const nodes = new Map(
       [START, ...core.nodes.keys()].map((name) => [name, stepOf(name, (task, segment) => execute(task, segment))])
     )
@@ -134,7 +143,7 @@ const thread = (core: Core, around: Surroundings) =>
       attempt.start(
         async () =>
           toWire(
-            await runNode(core, own, values, {
+            await runNode(around.coreOf(branch), own, values, {
               attempt,
               path: "",
               config,
@@ -240,19 +249,30 @@ const thread = (core: Core, around: Surroundings) =>
 
     /** Runs what is planned until all of it ended, or until a message comes while it only waits. */
     const superstep = Effect.gen(function* () {
-      const tasks = yield* Effect.fork(Effect.forEach(state.tasks, runTask, { concurrency: "unbounded" }))
-      for (;;) {
-        const first = yield* Effect.raceFirst(
-          Effect.map(Fiber.join(tasks), (results) => ({ _tag: "Ended", results }) as const),
-          Effect.map(open(null), (message) => ({ _tag: "Message", message }) as const)
-        )
-        if (first._tag === "Ended") return first
-        if (first.message._tag === "Continue") continue
-        // A node that was let loose by an answer ends first: what was accepted is not thrown away.
-        if (busy > 0) yield* idle.await
-        yield* Fiber.interrupt(tasks)
-        return first
+      const [only, ...others] = state.tasks
+      const tasks = yield* Effect.fork(
+        only !== undefined && others.length === 0
+          ? Effect.map(runTask(only), (result) => [result])
+          : Effect.forEach(state.tasks, runTask, { concurrency: "unbounded" })
+      )
+      let taken: Message | undefined
+      const mailbox = yield* Effect.fork(
+        Effect.gen(function* () {
+          let message = yield* open(null)
+          while (message._tag === "Continue") message = yield* open(null)
+          taken = message
+          // A node that was let loose by an answer ends first: what was accepted is not thrown away.
+          if (busy > 0) yield* idle.await
+          yield* Fiber.interrupt(tasks)
+        })
+      )
+      const ended = yield* Fiber.await(tasks)
+      if (taken !== undefined) {
+        yield* Fiber.await(mailbox)
+        return { _tag: "Message", message: taken } as const
       }
+      yield* Fiber.interrupt(mailbox)
+      return { _tag: "Ended", results: yield* ended } as const
     })
 
     const moveOn = (
@@ -266,7 +286,7 @@ const thread = (core: Core, around: Surroundings) =>
       }
     }
 
-    let next: Message | undefined
+    let next = first
     let rest: Rest = { _tag: "Done" }
     for (;;) {
       const message: Message = next ?? (yield* open(rest))
@@ -339,11 +359,14 @@ const thread = (core: Core, around: Surroundings) =>
     }
   })
 
+// Once for all threads: a Schema is compiled when it is first seen.
+const StepInput = Schema.Struct({ task: Schema.String, segment: Schema.Number })
+
 const stepOf = (name: string, execute: (task: string, segment: number) => Promise<Segment>) =>
   Node.make(
     `node/${name.replaceAll("#", "%23")}`,
     {
-      input: Schema.Struct({ task: Schema.String, segment: Schema.Number }),
+      input: StepInput,
       success: Schema.Unknown,
       undeclared: true
     },

@@ -24,7 +24,7 @@ export interface CheckpointView {
   readonly values: Values
   readonly payload: CheckpointPayload
   /** Results of its tasks, by task. */
-  readonly results: Map<string, NodeResult>
+  readonly results: Results
   readonly asked: Array<Asked>
 }
 
@@ -32,36 +32,61 @@ export interface CheckpointView {
 const checkpointId = (branch: string, step: number): string =>
   `${String(step + 1).padStart(8, "0")}-${branch.slice(branch.lastIndexOf("/") + 1)}`
 
-/** The checkpoints of a history, oldest first. */
-export const checkpointsOf = (entries: ReadonlyArray<Entry>): ReadonlyArray<CheckpointView> => {
-  const found: Array<CheckpointView> = []
-  const questions = new Map<string, Asked>()
-  let stored: Values = {}
-  for (const entry of entries) {
-    const last = found.at(-1)
+/** Results as they were stored; read when somebody asks, which is for the last checkpoint mostly. */
+export class Results {
+  private readonly stored = new Map<string, unknown>()
+
+  get size(): number {
+    return this.stored.size
+  }
+
+  has(task: string): boolean {
+    return this.stored.has(task)
+  }
+
+  get(task: string): NodeResult | undefined {
+    return this.stored.has(task) ? (fromWire(this.stored.get(task)) as NodeResult) : undefined
+  }
+
+  set(task: string, wire: unknown): void {
+    this.stored.set(task, wire)
+  }
+}
+
+/** A thread's branch as far as it was read. What was read once is not read again: entries never change. */
+export class ThreadView {
+  private readonly found: Array<CheckpointView> = []
+  private readonly questions = new Map<string, Asked>()
+  private values: Values = {}
+  private position: { readonly seq: number; readonly digest: string } | undefined
+
+  /** The last entry that was read; `undefined` before there is one. */
+  get read(): { readonly seq: number; readonly digest: string } | undefined {
+    return this.position
+  }
+
+  /** The checkpoints, oldest first. */
+  get checkpoints(): ReadonlyArray<CheckpointView> {
+    return [...this.found]
+  }
+
+  /** Reads on. What another reader has added meanwhile is passed over. */
+  add(entries: ReadonlyArray<Entry>): void {
+    for (const entry of entries) {
+      if (entry.seq <= (this.position?.seq ?? 0)) continue
+      this.apply(entry)
+      this.position = { seq: entry.seq, digest: entry.digest }
+    }
+  }
+
+  private apply(entry: Entry): void {
+    const last = this.found.at(-1)
     if (entry.kind === "interrupt.opened") {
       const { name, payload } = payloadOf({ kind: entry.kind, payload: entry.payload })
       const plain = StrictJson.fromJson(payload)
-      if (name === "$input") {
-        // Only this package's threads open such an interrupt, with this payload.
-        const checkpoint = plain as CheckpointPayload
-        stored = withDelta(stored, checkpoint.delta as Delta)
-        const id = checkpointId(entry.branch, checkpoint.step)
-        // A thread that goes on from where it rested opens its mailbox again: it is the same checkpoint.
-        const again = last?.id === id ? last : undefined
-        if (again !== undefined) found.pop()
-        found.push({
-          id,
-          interrupt: entry.key,
-          branch: entry.branch,
-          seq: entry.seq,
-          at: again?.at ?? entry.at,
-          values: stored,
-          payload: checkpoint,
-          results: again?.results ?? new Map<string, NodeResult>(),
-          asked: again?.asked ?? []
-        })
-      } else if (name === "interrupt" && last !== undefined) {
+      // Only this package's threads open such an interrupt, with this payload.
+      if (name === "$input") this.checkpoint(entry, plain as CheckpointPayload, last)
+      else if (name === "interrupt" && last !== undefined) {
         const asked: Asked = {
           ...(plain as QuestionPayload),
           interrupt: entry.key,
@@ -69,11 +94,11 @@ export const checkpointsOf = (entries: ReadonlyArray<Entry>): ReadonlyArray<Chec
           seq: entry.seq,
           open: true
         }
-        questions.set(entry.key, asked)
+        this.questions.set(entry.key, asked)
         last.asked.push(asked)
       }
     } else if (entry.kind === "interrupt.answered" || entry.kind === "interrupt.closed") {
-      const asked = questions.get(entry.key)
+      const asked = this.questions.get(entry.key)
       if (asked !== undefined) asked.open = false
     } else if (entry.kind === "step.succeeded" && last !== undefined) {
       const { value } = payloadOf({ kind: entry.kind, payload: entry.payload })
@@ -82,8 +107,26 @@ export const checkpointsOf = (entries: ReadonlyArray<Entry>): ReadonlyArray<Chec
         readonly task: string
         readonly value: unknown
       }
-      if (outcome._tag === "Done") last.results.set(outcome.task, fromWire(outcome.value) as NodeResult)
+      if (outcome._tag === "Done") last.results.set(outcome.task, outcome.value)
     }
   }
-  return found
+
+  private checkpoint(entry: Entry, payload: CheckpointPayload, last: CheckpointView | undefined): void {
+    this.values = withDelta(this.values, payload.delta as Delta)
+    const id = checkpointId(entry.branch, payload.step)
+    // A thread that goes on from where it rested opens its mailbox again: it is the same checkpoint.
+    const again = last?.id === id ? last : undefined
+    if (again !== undefined) this.found.pop()
+    this.found.push({
+      id,
+      interrupt: entry.key,
+      branch: entry.branch,
+      seq: entry.seq,
+      at: again?.at ?? entry.at,
+      values: this.values,
+      payload,
+      results: again?.results ?? new Results(),
+      asked: again?.asked ?? []
+    })
+  }
 }
