@@ -473,8 +473,10 @@ export type Announcement =
   | { readonly _tag: "Ready" }
   /** Something came into an owned branch's inbox. */
   | { readonly _tag: "Inbox"; readonly branch: BranchId }
-  /** A branch ended, got stuck, parked, or opened an interrupt: whoever watches it should look. */
+  /** A branch ended, got stuck, or parked: whoever watches it should look. */
   | { readonly _tag: "Changed"; readonly branch: BranchId }
+  /** A running branch opened an interrupt, answered an update, or published a view. */
+  | { readonly _tag: "Told"; readonly branch: BranchId }
   /** A branch said something on one of its streams. */
   | { readonly _tag: "Emitted"; readonly branch: BranchId }
   /** A schedule may be due earlier than was known. */

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { BranchId } from "@fermata/contract"
 import type { Announcement } from "@fermata/ledger"
 import { Deferred, Duration, Effect, Fiber, Option, TestClock } from "effect"
-import { mayHaveChanged, mayHaveEnded, untilFound } from "../src/internal/BranchWatch.js"
+import { mayHaveChanged, mayHaveTold, mayHaveEnded, untilFound } from "../src/internal/BranchWatch.js"
 
 const branch = BranchId.make("r/main")
 const other = BranchId.make("s/main")
@@ -87,5 +87,8 @@ describe("waiting for a branch", () => {
     assert.isTrue(concerns({ _tag: "Inbox", branch }))
     assert.isFalse(concerns({ _tag: "Inbox", branch: other }))
     assert.isFalse(concerns({ _tag: "Changed", branch: other }))
+    // What it tells while it runs is for those who wait for that.
+    assert.isFalse(concerns({ _tag: "Told", branch }))
+    assert.isTrue(mayHaveTold(branch)({ _tag: "Told", branch }))
   })
 })

@@ -164,11 +164,13 @@ export const announcementsOf = (
   stored: boolean
 ): ReadonlyArray<Announcement> => {
   // The branch id was checked where the claim came from.
-  const changed: Announcement = { _tag: "Changed", branch: part.branch as Entry["branch"] }
+  const branch = part.branch as Entry["branch"]
+  const changed: Announcement = { _tag: "Changed", branch }
   if (stored && part.letGo !== null) {
     if (part.letGo.status === "ready") return [{ _tag: "Ready" }]
     // LV: a slot is free that others wait for.
     return part.queued ? [changed, { _tag: "Ready" }] : [changed]
   }
-  return entries.some(isHeard) ? [changed] : []
+  // An ending comes with letting go.
+  return entries.some(isHeard) ? [{ _tag: "Told", branch }] : []
 }

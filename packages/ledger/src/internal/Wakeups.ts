@@ -80,6 +80,7 @@ const decodeAnnouncement = (self: string, text: string): Announcement | undefine
   if (isBranchId(branch)) {
     if (tag === "Inbox") return { _tag: "Inbox", branch }
     if (tag === "Changed") return { _tag: "Changed", branch }
+    if (tag === "Told") return { _tag: "Told", branch }
     if (tag === "Emitted") return { _tag: "Emitted", branch }
   }
   // From a newer version of this code.

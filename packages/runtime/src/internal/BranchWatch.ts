@@ -13,11 +13,17 @@ export const mayHaveEnded =
   (announcement: Announcement): boolean =>
     announcement._tag === "Anything" || (announcement._tag === "Changed" && announcement.branch === branch)
 
-/** Announcements after which a branch may stand otherwise than before. */
-export const mayHaveChanged =
+/** Announcements after which a branch may have told something, or stand otherwise than before. */
+export const mayHaveTold =
   (branch: BranchId) =>
   (announcement: Announcement): boolean =>
     announcement._tag !== "Emitted" && (!("branch" in announcement) || announcement.branch === branch)
+
+/** Announcements after which a branch may stand otherwise than before: while it runs, its interrupts are no part of that. */
+export const mayHaveChanged =
+  (branch: BranchId) =>
+  (announcement: Announcement): boolean =>
+    announcement._tag !== "Told" && mayHaveTold(branch)(announcement)
 
 /** Announcements after which a branch may have said more, or have ended. */
 export const mayHaveEmitted =

@@ -10,7 +10,7 @@ import type * as Signal from "../Signal.js"
 import type * as Update from "../Update.js"
 import type * as Workflow from "../Workflow.js"
 import { branchOf, checkedId } from "./BranchAddress.js"
-import { mayHaveChanged, untilFound } from "./BranchWatch.js"
+import { mayHaveTold, untilFound } from "./BranchWatch.js"
 import type * as Codec from "./Codec.js"
 import { encoded } from "./EncodedValue.js"
 
@@ -105,7 +105,7 @@ export const clientMessages = (
             ? Effect.fail(unanswered("the run ended before it answered"))
             : Effect.succeed(Option.fromNullable(entry))
       )
-      const entry = yield* untilFound(ledger, mayHaveChanged(branch), poll, look)
+      const entry = yield* untilFound(ledger, mayHaveTold(branch), poll, look)
       switch (entry.kind) {
         case "update.rejected": {
           const { reason } = payloadOf({ kind: entry.kind, payload: entry.payload })

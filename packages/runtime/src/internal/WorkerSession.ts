@@ -296,6 +296,7 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
           unheard = true
           return wake()
         case "Changed":
+        case "Told":
         case "Emitted":
           return
       }
