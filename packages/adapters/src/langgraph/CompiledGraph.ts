@@ -16,6 +16,7 @@ import {
   GraphValueError
 } from "./GraphError.js"
 import { Attempt } from "./internal/Attempt.js"
+import { onceEffect } from "./internal/Effects.js"
 import { chosen, type Core, type NodeResult, normalised, outputOf, returned } from "./internal/Core.js"
 import { runAlone, runNested } from "./internal/Nested.js"
 import { currentScope, type NodeConfig } from "./internal/Scope.js"
@@ -288,6 +289,34 @@ export class CompiledGraph<S, U> {
     return { configurable: { checkpoint_ns: "", ...at.configurable } }
   }
 
+  /**
+   * Says what became of an effect that is in doubt, which `ThreadStuck` names by its key; the thread goes on. That it did not
+   * happen is a promise: it cannot happen any more, either.
+   */
+  async settle(
+    config: GraphConfig,
+    key: string,
+    settlement: { readonly happened: unknown } | { readonly didNotHappen: true }
+  ): Promise<void> {
+    const plane = this.required()
+    await plane.serve(this.core, this.around, threadOf(config))
+    const branches = await plane.run(Effect.flatMap(Client.Client, (client) => client.branches(threadOf(config))))
+    const stuck = branches.find(({ problems }) => problems.some((problem) => "key" in problem && problem.key === key))
+    if (stuck === undefined) throw new GraphValueError(`No effect ${key} of this thread is in doubt`)
+    await plane.run(
+      Effect.flatMap(Client.Client, (client) =>
+        client.settle(onceEffect, {
+          branch: stuck.branch,
+          key,
+          settlement:
+            "happened" in settlement
+              ? { _tag: "Happened", value: toWire(settlement.happened) }
+              : { _tag: "DidNotHappen" }
+        })
+      )
+    )
+  }
+
   // ── Delivering ──────────────────────────────────────────────────────────────────────────────────────────
 
   private async deliver(plane: GraphPlane, input: Input<U>, config: GraphConfig): Promise<{ readonly branch: string }> {
@@ -499,7 +528,16 @@ export class CompiledGraph<S, U> {
       signal
     )
     if (status !== "waiting")
-      throw new ThreadStuck(`Thread ${branch} is ${status}: ${problems.map(({ message }) => message).join("; ")}`)
+      throw new ThreadStuck(
+        `Thread ${branch} is ${status}: ${problems.map(({ message }) => message).join("; ") || (await this.defect(plane, branch))}`,
+        problems
+      )
+  }
+
+  /** Why a thread ended, which no graph makes it do: its last entry says so. */
+  private async defect(plane: GraphPlane, branch: string): Promise<string> {
+    const last = (await plane.run(Effect.flatMap(Client.Client, (client) => client.history(branch)))).at(-1)
+    return last === undefined ? "" : `${last.kind} ${last.payload.slice(0, 500)}`
   }
 
   private async outcome(plane: GraphPlane, branch: string, config: GraphConfig): Promise<Output<S>> {

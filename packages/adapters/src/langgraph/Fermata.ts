@@ -9,8 +9,12 @@ import { Client, Plane, Worker } from "@fermata/runtime"
 import { Ledger, type LedgerError } from "@fermata/ledger"
 import { type Context, Effect, Exit, Layer, ManagedRuntime, Scope } from "effect"
 import type { Core } from "./internal/Core.js"
+import { handlers } from "./internal/Effects.js"
 import { type Surroundings, type ThreadEvent, workflowOf } from "./internal/Thread.js"
 import { type CheckpointView, ThreadView } from "./internal/View.js"
+
+/** What a worker of one's own needs to run graphs: `Worker.layer({ workflows: [graph.workflow] })`, provided with these. */
+export { handlers } from "./internal/Effects.js"
 
 /** How many branches are remembered as they were read. */
 const keptViews = 256
@@ -94,7 +98,7 @@ export class GraphPlane {
     const runtime = this.opened()
     this.scope ??= Effect.runSync(Scope.make())
     const started = runtime.runPromise(
-      Layer.buildWithScope(Worker.layer({ workflows: [workflowOf(core, around)] }), this.scope)
+      Layer.buildWithScope(Layer.provide(Worker.layer({ workflows: [workflowOf(core, around)] }), handlers), this.scope)
     )
     this.workers.set(name, started)
     await started

@@ -2,6 +2,7 @@
  * Errors of the graph API. Those that LangGraph has keep their names and `lc_error_code`, so that code which catches
  * them goes on to work; the rest say where the resume contract refuses what would break it.
  */
+import type { Problem } from "@fermata/runtime"
 
 /** What every error here is. */
 export class GraphError extends Error {
@@ -116,6 +117,11 @@ export class ThreadOfOtherGraph extends GraphError {
 /** A thread cannot go on without help; `problems` are the runtime's words. */
 export class ThreadStuck extends GraphError {
   override readonly name: string = "ThreadStuck"
+  readonly problems: ReadonlyArray<Problem.Problem>
+  constructor(message: string, problems: ReadonlyArray<Problem.Problem> = []) {
+    super(message)
+    this.problems = problems
+  }
 }
 
 /** What an error handler of a node gets. */
@@ -128,4 +134,9 @@ export class NodeError extends GraphError {
     this.node = node
     this.error = error
   }
+}
+
+/** Thrown by the body of an effect: it definitely did not happen. The message is recorded and thrown again on re-runs. */
+export class DidNotHappen extends GraphError {
+  override readonly name: string = "DidNotHappen"
 }

@@ -9,6 +9,7 @@ export {
   type StreamMode
 } from "./CompiledGraph.js"
 export * from "./Control.js"
+export * from "./Effect.js"
 export * as Fermata from "./Fermata.js"
 export { entrypoint, getPreviousState, task } from "./Functional.js"
 export * from "./GraphError.js"

@@ -2,6 +2,8 @@
 import {
   Annotation,
   Command,
+  DidNotHappen,
+  effect,
   END,
   entrypoint,
   type Fermata,
@@ -16,7 +18,8 @@ import {
   Send,
   START,
   StateGraph,
-  task
+  task,
+  ThreadStuck
 } from "@fermata/adapters/langgraph"
 import { afterAll, assert, beforeAll, describe, expect, it } from "vitest"
 import { z } from "zod"
@@ -406,5 +409,72 @@ export const graphSuite = (name: string, open: () => Promise<GraphPlane>) =>
       await Promise.all([graph.invoke({ log: ["a"] }, config), graph.invoke({ log: ["b"] }, config)])
       const { log } = (await graph.getState(config)).values
       expect([["a", "said", "b", "said"].join(), ["b", "said", "a", "said"].join()]).toContain(log.join())
+    })
+
+    it("an effect of a node that runs again is served, not fired", async () => {
+      const fired: Array<string> = []
+      const graph = new StateGraph(Log)
+        .addNode("pay", async () => {
+          const receipt = await effect("pay", { delivery: "keyed", input: 12 }, (key) => {
+            fired.push(key)
+            return new Date(fired.length)
+          })
+          return { log: [receipt.toISOString(), interrupt<string, string>("fine?")] }
+        })
+        .addEdge(START, "pay")
+        .compile({ checkpointer: plane, name: "pays" })
+      const config = thread()
+      await graph.invoke({ log: [] }, config)
+      const { log } = await graph.invoke(new Command({ resume: "yes" }), config)
+      expect(log).toEqual([new Date(1).toISOString(), "yes"])
+      expect(fired).toHaveLength(1)
+    })
+
+    it("an effect that did not happen says so to the node, now and when it runs again", async () => {
+      let tried = 0
+      const graph = new StateGraph(Log)
+        .addNode("pay", async () => {
+          const said = await effect("pay", { delivery: "once" }, () => {
+            tried++
+            throw new DidNotHappen("declined")
+          }).catch((error: unknown) => error)
+          assert(said instanceof DidNotHappen)
+          return { log: [said.message, interrupt<string, string>("go on?")] }
+        })
+        .addEdge(START, "pay")
+        .compile({ checkpointer: plane, name: "declines" })
+      const config = thread()
+      await graph.invoke({ log: [] }, config)
+      expect((await graph.invoke(new Command({ resume: "yes" }), config)).log).toEqual(["declined", "yes"])
+      expect(tried).toBe(1)
+    })
+
+    it("a thread is stuck over a `once` effect whose body threw, until it is settled", async () => {
+      const graph = new StateGraph(Log)
+        .addNode("pay", async () => ({
+          log: [
+            await effect("pay", { delivery: "once" }, (): string => {
+              throw new Error("the line went dead")
+            })
+          ]
+        }))
+        .addEdge(START, "pay")
+        .compile({ checkpointer: plane, name: "dead" })
+      const config = thread()
+      const stuck = await graph.invoke({ log: [] }, config).catch((error: unknown) => error)
+      assert(stuck instanceof ThreadStuck)
+      const [problem] = stuck.problems
+      assert(problem?._tag === "InDoubt")
+      await expect(graph.settle(config, "another", { didNotHappen: true })).rejects.toThrow(/No effect another/)
+      await graph.settle(config, problem.key, { happened: "paid" })
+      expect((await graph.invoke(null, config)).log).toEqual(["paid"])
+    })
+
+    it("effects fire without a thread, too", async () => {
+      const graph = new StateGraph(Log)
+        .addNode("pay", async () => ({ log: [await effect("pay", { delivery: "once" }, () => "paid")] }))
+        .addEdge(START, "pay")
+        .compile()
+      expect((await graph.invoke({ log: [] })).log).toEqual(["paid"])
     })
   })

@@ -5,6 +5,8 @@
  * waited for an answer, runs again from its top, and what was recorded is not done again (PC, EO).
  */
 import { GraphInterrupt, GraphValueError } from "../GraphError.js"
+import type { Exit } from "effect"
+import type { Call, Perform } from "./Effects.js"
 import { errorToWire, fromWire, toWire } from "./Wire.js"
 
 /** What is known of one path. */
@@ -41,6 +43,10 @@ export class Attempt {
   private readonly asks = new Map<string, unknown>()
   private readonly heard = new Map<string, () => void>()
   private running = 0
+  /** Effects that are under way in the step of this segment: it ends after them. */
+  private firing = 0
+  private performing: Perform | undefined
+  private readonly awaiting: Array<(perform: Perform) => void> = []
   private settled: Segment | undefined
   private wake: (() => void) | undefined
 
@@ -65,6 +71,24 @@ export class Attempt {
     })()
   }
 
+  /** The step of the next segment performs what the function asks for. */
+  performBy(perform: Perform): void {
+    this.performing = perform
+    for (const go of this.awaiting.splice(0)) go(perform)
+  }
+
+  /** Performs an effect in the step that is under way, or in the next one if none is. */
+  async perform(call: Call): Promise<Exit.Exit<unknown, string>> {
+    const perform = this.performing ?? (await new Promise<Perform>((resolve) => this.awaiting.push(resolve)))
+    this.firing++
+    try {
+      return await perform(call)
+    } finally {
+      this.firing--
+      this.changed()
+    }
+  }
+
   /** What the thread recorded since: the function goes on with it. */
   feed(notes: ReadonlyMap<string, Note>): void {
     for (const [path, note] of notes) {
@@ -81,6 +105,7 @@ export class Attempt {
       const segment = this.take()
       if (segment !== undefined) {
         this.segment++
+        this.performing = undefined
         return segment
       }
       await new Promise<void>((resolve) => (this.wake = resolve))
@@ -88,6 +113,8 @@ export class Attempt {
   }
 
   private take(): Segment | undefined {
+    // An effect belongs to the step that it began in.
+    if (this.firing > 0) return undefined
     // What was asked counts, however the function took the exception: it parks.
     if (this.asks.size > 0) {
       if (this.settled === undefined || this.running > 0) return undefined

@@ -3,12 +3,15 @@
  * around it. Its thread is that attempt: a crash or an answer goes on after the nodes that are recorded.
  */
 import { Command } from "../Control.js"
-import { GraphRecursionError, isGraphInterrupt } from "../GraphError.js"
+import { DidNotHappen, GraphRecursionError, isGraphInterrupt } from "../GraphError.js"
+import { Exit } from "effect"
+import { randomUUID } from "node:crypto"
 import type { Values } from "../Channel.js"
 import { Attempt, type Note } from "./Attempt.js"
 import { type Core, type NodeResult, outputOf, retries, retryDelay, runNode } from "./Core.js"
 import { advance, initialState, type State, withInput } from "./Plan.js"
 import { nextPath, type NodeConfig, type Scope } from "./Scope.js"
+import type { Perform } from "./Effects.js"
 import { fromWire, toWire } from "./Wire.js"
 
 /** What a graph that runs tells while it does. */
@@ -71,6 +74,14 @@ export const tooManySteps = (limit: number): GraphRecursionError =>
 export const runAlone = async (core: Core, input: unknown, config: NodeConfig, told: Told): Promise<unknown> => {
   const notes = new Map<string, Note>()
   const attempt = new Attempt(notes, false)
+  const perform: Perform = async ({ body }) => {
+    try {
+      return Exit.succeed(toWire(await body(randomUUID())))
+    } catch (error) {
+      return error instanceof DidNotHappen ? Exit.fail(error.message) : Exit.die(error)
+    }
+  }
+  attempt.performBy(perform)
   let output: unknown
   attempt.start(
     async () => {
@@ -81,8 +92,10 @@ export const runAlone = async (core: Core, input: unknown, config: NodeConfig, t
   )
   for (;;) {
     const segment = await attempt.next()
-    if (segment._tag === "Notes") attempt.feed(new Map(segment.notes))
-    else if (segment._tag === "Failed") throw attempt.thrown?.error
+    if (segment._tag === "Notes") {
+      attempt.performBy(perform)
+      attempt.feed(new Map(segment.notes))
+    } else if (segment._tag === "Failed") throw attempt.thrown?.error
     else return output instanceof Command ? undefined : fromWire(toWire(output))
   }
 }

@@ -13,6 +13,7 @@ import { deltaOf, type Values } from "../Channel.js"
 import { START } from "../Control.js"
 import { Attempt, type Ask, type Note, type Segment } from "./Attempt.js"
 import { breaksAt, type Core, type NodeResult, retries, retryDelay, runNode, saved } from "./Core.js"
+import { declared, type Perform, performer } from "./Effects.js"
 import { tooManySteps } from "./Nested.js"
 import { advance, initialState, interruptId, type State, type Task, withInput } from "./Plan.js"
 import type { NodeConfig } from "./Scope.js"
@@ -105,9 +106,6 @@ const thread = (around: Surroundings, first: Message | undefined) =>
   Effect.gen(function* () {
     const { branch } = yield* Workflow.current
     const core = around.coreOf(branch)
-    const nodes = new Map(
-      [START, ...core.nodes.keys()].map((name) => [name, stepOf(name, (task, segment) => execute(task, segment))])
-    )
     /** Attempts of this residency, and what each task is known to have done. */
     const attempts = new Map<string, Attempt>()
     const notes = new Map<string, Map<string, Note>>()
@@ -120,18 +118,20 @@ const thread = (around: Surroundings, first: Message | undefined) =>
     let busy = 0
     let idle = yield* Effect.makeLatch(true)
 
-    const execute = async (task: string, segment: number): Promise<Segment> => {
+    const execute = async (task: string, segment: number, perform: Perform): Promise<Segment> => {
       const found = state.tasks.find(({ id }) => id === task)
       if (found === undefined) throw new Error(`no task ${task} runs`)
       const known = notes.get(task) ?? new Map<string, Note>()
       const live = attempts.get(task)
       if (live !== undefined && live.segment === segment && live.abort.signal.aborted === false) {
+        live.performBy(perform)
         live.feed(known)
         return live.next()
       }
       const attempt = new Attempt(known, true)
       // The number goes on from what is recorded: it names the step, not this execution.
       attempt.segment = segment
+      attempt.performBy(perform)
       attempts.set(task, attempt)
       const config = around.configOf(branch, found.name, run, attempt.abort.signal)
       // A copy: what a node does to its input is its own affair.
@@ -157,6 +157,8 @@ const thread = (around: Surroundings, first: Message | undefined) =>
       if (attempt.thrown !== undefined) around.failed(branch, task, attempt.thrown.error)
       return ended
     }
+
+    const nodes = new Map([START, ...core.nodes.keys()].map((name) => [name, stepOf(name, execute)]))
 
     const open = (rest: Rest | null) =>
       Effect.suspend(() => {
@@ -362,13 +364,17 @@ const thread = (around: Surroundings, first: Message | undefined) =>
 // Once for all threads: a Schema is compiled when it is first seen.
 const StepInput = Schema.Struct({ task: Schema.String, segment: Schema.Number })
 
-const stepOf = (name: string, execute: (task: string, segment: number) => Promise<Segment>) =>
+const stepOf = (name: string, execute: (task: string, segment: number, perform: Perform) => Promise<Segment>) =>
   Node.make(
     `node/${name.replaceAll("#", "%23")}`,
     {
       input: StepInput,
       success: Schema.Unknown,
+      effects: declared,
       undeclared: true
     },
-    ({ segment, task }) => Effect.promise<unknown>(async () => ({ ...(await execute(task, segment)), task }))
+    ({ segment, task }) =>
+      Effect.flatMap(performer, (perform) =>
+        Effect.promise<unknown>(async () => ({ ...(await execute(task, segment, perform)), task }))
+      )
   )

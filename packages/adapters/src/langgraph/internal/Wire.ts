@@ -5,6 +5,7 @@
  */
 import { Send } from "../Control.js"
 import {
+  DidNotHappen,
   EmptyInputError,
   GraphRecursionError,
   GraphValueError,
@@ -111,7 +112,14 @@ export const fromWire = (wire: unknown): unknown => {
 }
 
 /** Errors of this package come back as what they are; others by name and message, with their own fields. */
-const known = { EmptyInputError, GraphRecursionError, GraphValueError, InvalidUpdateError, NodeTimeoutError }
+const known = {
+  DidNotHappen,
+  EmptyInputError,
+  GraphRecursionError,
+  GraphValueError,
+  InvalidUpdateError,
+  NodeTimeoutError
+}
 
 const isKnown = (name: string): name is keyof typeof known => Object.hasOwn(known, name)
 
