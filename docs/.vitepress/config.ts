@@ -24,6 +24,7 @@ const sidebar = [
     ["Signals, queries and updates", "signals"],
     ["Human tasks", "human-tasks"],
     ["Loops", "loops"],
+    ["Child workflows", "children"],
     ["Streaming out", "streaming"],
     ["Queues", "queues"],
     ["Schedules", "schedules"],

@@ -66,6 +66,16 @@ export type BranchId = typeof BranchId.Type
 /** The root branch of a run. */
 export const rootBranch = (run: RunId): BranchId => BranchId.make(`${run}/${rootForkId}`)
 
+/** The assignee of an interrupt that a run answers by its end. Texts from `from` to below `below` are such, and no others. */
+export const runAssignee = {
+  of: (run: RunId): string => `run:${run}`,
+  /** The run that an assignee stands for; `undefined` if it is another kind of assignee. */
+  runOf: (assignee: string): RunId | undefined =>
+    assignee.startsWith("run:") ? RunId.make(assignee.slice(4), { disableValidation: true }) : undefined,
+  from: "run:",
+  below: "run;"
+} as const
+
 /** The branch that a fork of `run` named `fork` creates. */
 export const forkBranch = (run: RunId, fork: ForkId): BranchId => BranchId.make(`${run}/${fork}`)
 

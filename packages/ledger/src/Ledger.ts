@@ -492,6 +492,14 @@ export interface WorkerLease {
 }
 
 /** The service. Times are milliseconds of ledger time; every operation is one transaction or one read. */
+/** An open interrupt that waits for a run, and the run, which is over or was purged. */
+export interface AwaitedRun {
+  readonly branch: BranchId
+  readonly interrupt: InterruptId
+  readonly name: string
+  readonly run: RunId
+}
+
 /** Takes what is started in this process, for a worker of this ledger. */
 export interface StartTaker {
   readonly worker: string
@@ -667,6 +675,12 @@ export interface Ledger {
   readonly claimed: (
     claim: Claim
   ) => Effect.Effect<ReadonlyArray<Entry>, RunNotFound | RunPurged | CorruptJournal | LedgerError>
+  /** Open interrupts whose run is over: of these runs, of this branch, or all. Oldest first. */
+  readonly awaitedRuns: (options: {
+    readonly runs?: ReadonlyArray<RunId>
+    readonly branch?: BranchId
+    readonly limit: number
+  }) => Effect.Effect<ReadonlyArray<AwaitedRun>, LedgerError>
   /** When the next branch of these definitions that no worker has is due (ledger milliseconds). */
   readonly nextWake: (
     definitions: ReadonlyArray<string>,

@@ -5,6 +5,7 @@ import { SqlError } from "@effect/sql/SqlError"
 import { type Clock, Effect, Layer, type Scope } from "effect"
 import { randomUUID } from "node:crypto"
 import { AppendBuffer } from "./internal/AppendBuffer.js"
+import { makeAwaited } from "./internal/Awaited.js"
 import { makeCheckpoints } from "./internal/Checkpoints.js"
 import { makeChunks } from "./internal/Chunks.js"
 import { makeClaims } from "./internal/Claims.js"
@@ -123,6 +124,7 @@ const make = (options: LedgerOptions): Effect.Effect<Ledger, LedgerError, SqlCli
       ...makeMessages(db),
       ...makeSettlements(db),
       ...makeForks(db),
+      ...makeAwaited(db),
       ...makeChunks(db),
       checkpoints: {
         ...makeCheckpoints(db),

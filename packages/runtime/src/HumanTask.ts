@@ -16,7 +16,7 @@
  * })
  * const approved = yield* Approve({ cents: 12_000 })
  */
-import { idProblem, type TaskFacts } from "@fermata/contract"
+import { idProblem, runAssignee, type TaskFacts } from "@fermata/contract"
 import { Duration, Effect, JSONSchema, Schema } from "effect"
 import * as Interrupt from "./Interrupt.js"
 import { Expired, WorkflowScope } from "./internal/WorkflowScope.js"
@@ -87,7 +87,7 @@ export const make: {
     Effect.withFiberRuntime<unknown, unknown, WorkflowScope>((fiber) =>
       Effect.flatMap(WorkflowScope, (scope) => {
         const assignee = given.assignee ?? said(options.assignee, payload)
-        const problem = assignee === undefined ? undefined : idProblem(assignee)
+        const problem = assignee === undefined ? undefined : assigneeProblem(assignee)
         if (problem !== undefined) {
           return Effect.die(new InvalidValue({ what: `assignee of task ${name}`, issues: [`$: ${problem}`] }))
         }
@@ -119,6 +119,13 @@ export const make: {
   // Its codecs read the declared types, and `otherwise` decides which of the two errors it has.
   return task as unknown as HumanTask<N, P, A, never>
 }
+
+/** What is wrong with an assignee, if anything. */
+const assigneeProblem = (text: string): string | undefined =>
+  idProblem(text) ??
+  (text >= runAssignee.from && text < runAssignee.below
+    ? `begins with "${runAssignee.from}", which stands for runs`
+    : undefined)
 
 /** A point in time: ledger milliseconds, whole, not before it is due. */
 const dueAt = (deadline: Deadline, now: number): number =>

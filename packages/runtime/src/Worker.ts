@@ -15,6 +15,7 @@ import {
   Schedule,
   Scope
 } from "effect"
+import { withHandlers } from "./internal/ChildRuns.js"
 import * as WorkerSession from "./internal/WorkerSession.js"
 import * as WorkQueue from "./WorkQueue.js"
 import type * as Workflow from "./Workflow.js"
@@ -76,6 +77,7 @@ const make = (
     const ledger = yield* Ledger
     const scope = yield* Effect.scope
     const firing = new Set<string>()
+    const equipped = Runtime.updateContext(runtime, (context) => withHandlers(context, ledger))
     const queues = options.queues ?? [WorkQueue.defaultName]
     for (const queue of queues) if (typeof queue !== "string") yield* ledger.setQueue(WorkQueue.setupOf(queue))
     const names = queues.map((queue) => (typeof queue === "string" ? queue : queue.name))
@@ -84,7 +86,7 @@ const make = (
       const session = yield* Scope.extend(
         WorkerSession.open({
           ledger,
-          runtime,
+          runtime: equipped,
           workflows: new Map(options.workflows.map((workflow) => [workflow.definition, workflow])),
           lease: Duration.toMillis(options.lease ?? "15 seconds"),
           poll: Duration.toMillis(options.poll ?? "1 second"),

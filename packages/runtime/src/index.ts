@@ -1,4 +1,5 @@
 /** Durable workflows as plain Effect programs. Each module is read as a namespace: `Workflow.make`, `Client.Client`. */
+export * as Child from "./Child.js"
 export * as Client from "./Client.js"
 export * as Delivery from "./Delivery.js"
 export * as Health from "./Health.js"

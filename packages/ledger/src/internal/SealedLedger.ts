@@ -230,6 +230,7 @@ export const sealedLedger = (ledger: Ledger, codecs: ReadonlyArray<PayloadCodec>
         chunks: chunks.map((chunk) => ({ ...chunk, payload: sealing.open(chunk.payload) })),
         over
       })),
+    awaitedRuns: ledger.awaitedRuns,
     register: ledger.register,
     claim: (options) => Effect.map(ledger.claim(options), (claims) => claims.map(openClaim)),
     takeStarts: (taker) => ledger.takeStarts({ ...taker, use: (claim) => taker.use(claim && openClaim(claim)) }),

@@ -47,6 +47,8 @@ export interface BranchHost extends StepHost {
   readonly ledger: StepHost["ledger"] & Pick<Ledger, "database" | "inbox" | "maxPayload" | "open">
   /** The branch came to rest and was let go of, or was lost. */
   readonly onRest: (run: BranchRun, rest: Rest) => void
+  /** An open interrupt of a branch is assigned to somebody, durably. */
+  readonly onAssigned?: (assignee: string) => void
   /** Given by a check that only replays: called instead of going live. */
   readonly onReplayed?: (run: BranchRun, state: ReplayState) => void
   /** Given by a check: the history that it replays was recorded to its end. */
@@ -131,6 +133,7 @@ export class BranchRun {
       doom: (problem) => {
         this.failure ??= problem
       },
+      assigned: (assignee) => this.writer.whenDurable(this.writer.head?.seq ?? 0, () => host.onAssigned?.(assignee)),
       accepts: (kind, name) =>
         (kind === "signal" ? workflow.signals : workflow.updates).some((one) => one.name === name),
       forgotten: (step) => this.steps.forget(step)

@@ -2,7 +2,7 @@
  * A worker from registration to the loss of its lease (or the end of its scope): claims branches, runs them, hands them
  * what comes from outside, and lets go of those that rest.
  */
-import type { BranchId, Entry } from "@fermata/contract"
+import { type BranchId, type Entry, rootBranch, runAssignee, type RunId, runOf } from "@fermata/contract"
 import {
   type Announcement,
   type BranchInfo,
@@ -14,11 +14,12 @@ import {
   LedgerUnavailable,
   type StartTaker
 } from "@fermata/ledger"
-import { Cause, Deferred, Effect, Exit, type Runtime, type Scope } from "effect"
+import { Cause, Deferred, Effect, Exit, Runtime, type Scope } from "effect"
 import * as Metrics from "../Metrics.js"
 import type { Problem } from "../Problem.js"
 import type * as Workflow from "../Workflow.js"
 import { type BranchHost, BranchRun, type Rest } from "./BranchRun.js"
+import { answerAwaited } from "./ChildRuns.js"
 import { restCounter } from "./Counters.js"
 import { HostTimer } from "./HostTimer.js"
 import * as ProcessTable from "./ProcessTable.js"
@@ -56,6 +57,12 @@ const mostLosses = 3
 /** True if the journal refused what the branch wrote: not another owner, and not a database that is away or full. */
 const isRefusal = (cause: unknown): boolean =>
   cause instanceof LedgerUnavailable ? cause.reason === "failed" : !(cause instanceof Fenced)
+
+/**
+ * LV: how often all interrupts that wait for runs are looked at (milliseconds). Whoever ends a run answers for it at once; this
+ * finds what a crash came between.
+ */
+const awaitedEvery = 10_000
 
 /** The most branches that one claim takes: others are served too. */
 const claimAtMost = 200
@@ -119,8 +126,29 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
     /** Branches that were lost again and again, not to another owner: each time their journal refused something. */
     const losses = new Map<BranchId, number>()
 
+    /** Runs that are over, or may be, and that others may wait for. */
+    const over = new Set<RunId>()
+
+    /** Tells those that wait for them, once for all that end in one turn of the event loop. */
+    const ended = (run: RunId): void => {
+      over.add(run)
+      if (over.size === 1) setImmediate(() => Runtime.runFork(options.runtime)(tell))
+    }
+    const tell = Effect.suspend(() => {
+      const runs = [...over]
+      over.clear()
+      return attempt("answering for ended runs", Effect.asVoid(answerAwaited(ledger, { runs })))
+    })
+    // The run may have ended before the question was there to be answered.
+    const onAssigned = (assignee: string): void => {
+      const run = runAssignee.runOf(assignee)
+      if (run !== undefined) ended(run)
+    }
+
     const onRest = (run: BranchRun, rest: Rest): void => {
       restCounter.count(rest)
+      // A run's result is its root's.
+      if (rest === "ended" && run.branch === rootBranch(runOf(run.branch))) ended(runOf(run.branch))
       if (rest === "lost") {
         if (isRefusal(run.lostTo)) losses.set(run.branch, (losses.get(run.branch) ?? 0) + 1)
         options.log(`Worker ${worker} lost branch ${run.branch}; it is taken up again from its journal`, run.lostTo)
@@ -145,7 +173,7 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
     ]
     const lease = yield* ledger.register({ lease: options.lease, place, look: ProcessTable.sight, definitions: serves })
     const { worker } = lease
-    const host: BranchHost = { ledger, worker, runtime: options.runtime, firing: options.firing, onRest }
+    const host: BranchHost = { ledger, worker, runtime: options.runtime, firing: options.firing, onRest, onAssigned }
 
     /** Lets an operator see what no worker can go on with. */
     const setAside = (claim: Claim, problem: Problem) =>
@@ -241,8 +269,10 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
           Metrics.claims.unsafeUpdate(claims.length, [])
           for (const claim of claims) {
             yield* begin(claim)
-            const { branch } = claim.branch
+            const { branch, parent } = claim.branch
             if (heard.has(branch)) running.get(branch)?.inboxChanged()
+            // A fork waits for what its parent waited for, which may be over since.
+            if (parent !== null) yield* answerAwaited(ledger, { branch })
           }
           // A claim takes from one queue: others may have more.
           if (claims.length === 0 || (claims.length < room && options.queues.length === 0)) return
@@ -276,6 +306,7 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
 
     let unheard = true
     let lookedAt = Number.NEGATIVE_INFINITY
+    let lookForAwaited = Number.NEGATIVE_INFINITY
     /** When the next lease of another worker lapses, as of the last look. */
     let lapse: number | undefined
     /** When the next schedule is due, as of the last look; `undefined` if that has to be looked up. */
@@ -342,6 +373,10 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
       const thorough = unheard || now - lookedAt >= options.poll || (lapse !== undefined && now >= lapse)
       if (thorough) fires = undefined
       yield* attempt("firing schedules", fire)
+      if (now >= lookForAwaited) {
+        lookForAwaited = now + awaitedEvery
+        yield* attempt("answering for ended runs", Effect.asVoid(answerAwaited(ledger, {})))
+      }
       yield* attempt("claiming branches", claimSome(thorough))
       if (thorough) {
         unheard = false

@@ -42,6 +42,8 @@ export interface CommandBranch {
   readonly doom: (problem: Problem) => void
   /** True if the workflow declares a signal (or an update) of that name. */
   readonly accepts: (kind: "signal" | "update", name: string) => boolean
+  /** An interrupt was opened that is assigned to somebody. */
+  readonly assigned: (assignee: string) => void
   /** Nobody waits for this step any more. */
   readonly forgotten: (step: string) => void
 }
@@ -128,6 +130,7 @@ export class WorkflowCommands implements Commands {
       return Effect.die(new InvalidValue({ what: `payload of interrupt ${key}`, issues: encoded.left.issues }))
     }
     this.issue(draft.interruptOpened(key, interrupt.name, encoded.right, task))
+    if (task?.assignee !== undefined) this.context.assigned(task.assignee)
     return Effect.async((resume) => {
       // A corrected deployment may have changed the deadline: what was recorded counts.
       const recorded = this.context.recovery.interrupts.get(key)
