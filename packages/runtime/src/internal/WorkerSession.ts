@@ -14,7 +14,7 @@ import {
   LedgerUnavailable,
   type StartTaker
 } from "@fermata/ledger"
-import { Cause, Deferred, Effect, Exit, Runtime, type Scope } from "effect"
+import { Cause, Deferred, Effect, Exit, type Runtime, type Scope } from "effect"
 import * as Metrics from "../Metrics.js"
 import type { Problem } from "../Problem.js"
 import type * as Workflow from "../Workflow.js"
@@ -129,10 +129,10 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
     /** Runs that are over, or may be, and that others may wait for. */
     const over = new Set<RunId>()
 
-    /** Tells those that wait for them, once for all that end in one turn of the event loop. */
+    const someOver = Effect.unsafeMakeLatch(false)
     const ended = (run: RunId): void => {
       over.add(run)
-      if (over.size === 1) setImmediate(() => Runtime.runFork(options.runtime)(tell))
+      someOver.unsafeOpen()
     }
     const tell = Effect.suspend(() => {
       const runs = [...over]
@@ -399,6 +399,8 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
       )
     })
 
+    // After the last of its branches ended.
+    yield* Effect.addFinalizer(() => tell)
     yield* Effect.addFinalizer(() =>
       Effect.suspend(() => {
         for (const branch of resident.keys()) forget(branch)
@@ -412,6 +414,18 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
       Effect.asVoid(ledger.unstick({ definitions, queues: options.queues, only: options.queuesOnly }))
     )
     yield* Effect.forkScoped(Effect.forever(turn))
+    // What ends in one turn of the event loop is told in one go.
+    yield* Effect.forkScoped(
+      Effect.forever(
+        Effect.zipRight(
+          someOver.await,
+          Effect.suspend(() => {
+            someOver.unsafeClose()
+            return tell
+          })
+        )
+      )
+    )
     if (!options.queuesOnly) {
       yield* Effect.acquireRelease(
         Effect.sync(() => ledger.takeStarts(taker)),
