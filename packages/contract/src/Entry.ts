@@ -36,7 +36,8 @@ export const markKinds = [
   "patch.taken",
   "update.replied",
   "update.rejected",
-  "view.published"
+  "view.published",
+  "tags.set"
 ] as const
 
 export const terminalKinds = ["run.completed", "run.failed", "run.died", "run.cancelled"] as const
@@ -98,7 +99,13 @@ export interface EffectIdentity {
 /** Payloads by kind: the parsed form of {@link Entry.payload}. Encoded values are plain JSON. */
 export interface EntryPayloads {
   /** `run` is the digest of the run row, which binds workflow, version and input into the chain. */
-  readonly "run.started": { readonly workflow: string; readonly version: string; readonly run: string }
+  readonly "run.started": {
+    readonly workflow: string
+    readonly version: string
+    readonly run: string
+    /** What the run was started with, by name. */
+    readonly tags?: Readonly<Record<string, string | number>>
+  }
   readonly "step.succeeded": {
     readonly node: string
     readonly input: string
@@ -171,6 +178,8 @@ export interface EntryPayloads {
   readonly "update.rejected": { readonly name: string; readonly reason: string }
   /** What a query reads from now on. */
   readonly "view.published": { readonly value: unknown }
+  /** These tags have these values from now on; others keep theirs. */
+  readonly "tags.set": { readonly tags: Readonly<Record<string, string | number>> }
   readonly "interrupt.closed": { readonly reason: "withdrawn" | "ended" }
   readonly "timer.started": { readonly due: number }
   /** The state that a loop's iteration begins with; `at` is the branch's time then. Replaces what earlier ones wrote. */

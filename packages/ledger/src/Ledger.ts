@@ -69,6 +69,33 @@ export interface RunRow {
   readonly digest: string
 }
 
+/** A value that runs are found by. */
+export type TagValue = string | number
+
+/** Tags of a run, by name. They are stored plain, whatever codecs the plane has. */
+export type Tags = Readonly<Record<string, TagValue>>
+
+/** A condition on one tag: its value, or a range of numbers that includes both ends. */
+export type TagFilter =
+  | { readonly name: string; readonly equals: TagValue }
+  | { readonly name: string; readonly min?: number; readonly max?: number }
+
+/** Which runs (root branches) are meant: those for which all of it holds. Times are ledger milliseconds. */
+export interface RunFilter {
+  readonly workflow?: string
+  readonly status?: BranchStatus
+  readonly tags?: ReadonlyArray<TagFilter>
+  /** Started at this time or later, before this time. */
+  readonly startedAfter?: number
+  readonly startedBefore?: number
+  /** Ended at this time or later, before this time: runs that are not over are not meant then. */
+  readonly endedAfter?: number
+  readonly endedBefore?: number
+}
+
+/** The last run of a page: its id, or what also stands for a run that was purged since. */
+export type RunCursor = RunId | { readonly run: RunId; readonly createdAt: number }
+
 /** A branch's row. */
 export interface BranchInfo {
   readonly branch: BranchId
@@ -229,6 +256,8 @@ export interface StartRequest {
   readonly dedupe?: { readonly key: string; readonly debounce?: Debounce }
   /** What the workflow takes from outside; see {@link BranchInfo.accepts}. */
   readonly accepts?: string
+  /** What it is found by from the start. A start that finds the run there changes none. */
+  readonly tags?: Tags
 }
 
 /** Where a run stands in a queue. */
@@ -537,13 +566,14 @@ export interface Ledger {
   readonly run: (run: RunId) => Effect.Effect<RunRow, RunNotFound | RunPurged | CorruptJournal | LedgerError>
   readonly branch: (branch: BranchId) => Effect.Effect<BranchInfo, RunNotFound | RunPurged | LedgerError>
   readonly branches: (run: RunId) => Effect.Effect<ReadonlyArray<BranchInfo>, RunNotFound | RunPurged | LedgerError>
-  /** Root branches, newest first. `after` is the run id of the last row of the previous page. */
-  readonly list: (options: {
-    readonly workflow?: string
-    readonly status?: BranchStatus
-    readonly after?: RunId
-    readonly limit?: number
-  }) => Effect.Effect<ReadonlyArray<BranchInfo>, LedgerError>
+  /** Root branches, newest first. `after` is the last row of the previous page: what starts meanwhile moves no page. */
+  readonly list: (
+    options: RunFilter & { readonly after?: RunCursor; readonly limit?: number }
+  ) => Effect.Effect<ReadonlyArray<BranchInfo>, LedgerError>
+  /** How many runs are meant. */
+  readonly count: (filter: RunFilter) => Effect.Effect<number, LedgerError>
+  /** A run's tags: what its root branch was started with and set since. */
+  readonly tags: (run: RunId) => Effect.Effect<Tags, RunNotFound | RunPurged | LedgerError>
   /** One query per branch of the lineage; every digest verified. */
   readonly history: (
     branch: BranchId,

@@ -11,6 +11,7 @@ import { makeChunks } from "./internal/Chunks.js"
 import { makeClaims } from "./internal/Claims.js"
 import type { Commit } from "./internal/Commit.js"
 import { type Database, makeDatabase } from "./internal/Database.js"
+import { makeFinding } from "./internal/Finding.js"
 import { makeForks } from "./internal/Forks.js"
 import { makeHealth } from "./internal/Health.js"
 import { Hub } from "./internal/Hub.js"
@@ -115,6 +116,7 @@ const make = (options: LedgerOptions): Effect.Effect<Ledger, LedgerError, SqlCli
       unsafeNow: db.unsafeNow,
       sql,
       ...running,
+      ...makeFinding(db),
       ...makeSchedules(db, startWithin),
       setQueue,
       pauseQueue,

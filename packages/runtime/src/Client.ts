@@ -36,6 +36,7 @@ import type {
 import type * as RunSchedule from "./RunSchedule.js"
 import type * as SideEffect from "./SideEffect.js"
 import type * as Signal from "./Signal.js"
+import type * as Tag from "./Tag.js"
 import type * as Update from "./Update.js"
 import type * as Workflow from "./Workflow.js"
 import type * as WorkQueue from "./WorkQueue.js"
@@ -51,7 +52,7 @@ export interface RunHandle {
 }
 
 /** How a run is started. */
-export interface StartOptions {
+export interface StartOptions<T extends Tag.Schemas = Tag.None> {
   /** The run's id, which makes the start idempotent; generated if left out. */
   readonly run?: RunId | string
   /** The queue that it waits in, by definition or name. Only workers that serve the queue run it. */
@@ -75,6 +76,24 @@ export interface StartOptions {
    * when the run has begun is answered by that run.
    */
   readonly debounce?: { readonly period: Duration.DurationInput; readonly maxWait?: Duration.DurationInput }
+  /** What the run is found by from its start; a start that finds the run there changes none. Stored plain. */
+  readonly tags?: Tag.Values<T>
+}
+
+/** Which runs are meant: those for which all that is given holds. A time that is named twice is a half-open span. */
+export interface RunFilter {
+  readonly workflow?: string
+  readonly status?: L.BranchStatus
+  /** By tag, as it is stored: a value, or a range of numbers that includes both ends. */
+  readonly tags?: Tag.Conditions
+  /** Started at this time or later. */
+  readonly startedAfter?: Date
+  /** Started before this time. */
+  readonly startedBefore?: Date
+  /** Ended at this time or later. */
+  readonly endedAfter?: Date
+  /** Ended before this time. */
+  readonly endedBefore?: Date
 }
 
 /** What a schedule starts, and when. */
@@ -225,10 +244,10 @@ export interface Client {
    * Starts a run, durably: when this returns, the run is in the database. The same `run` id again is the same run. Fails
    * with `InvalidValue` if the options contradict each other.
    */
-  readonly start: <N extends string, I, A, E, R>(
-    workflow: Workflow.Workflow<N, I, A, E, R>,
+  readonly start: <N extends string, I, A, E, R, T extends Tag.Schemas>(
+    workflow: Workflow.Workflow<N, I, A, E, R, T>,
     input: I,
-    options?: StartOptions
+    options?: StartOptions<T>
   ) => Effect.Effect<
     RunHandle,
     InvalidId | InvalidValue | L.RunConflict | L.RunPurged | L.CorruptJournal | L.LedgerError
@@ -246,14 +265,21 @@ export interface Client {
   ) => Effect.Effect<Description, ReadError>
   /** The branches of a run, root first. */
   readonly branches: (run: RunId | string) => Effect.Effect<ReadonlyArray<Description>, ReadError>
-  /** Root branches, newest first; 100 unless `limit` says otherwise. */
-  readonly list: (options?: {
-    readonly workflow?: string
-    readonly status?: L.BranchStatus
-    /** The run of the last one of the previous page. */
-    readonly after?: RunId
-    readonly limit?: number
-  }) => Effect.Effect<ReadonlyArray<Description>, ReadError>
+  /**
+   * Root branches, newest first; 100 unless `limit` says otherwise. Runs that start meanwhile move no page. Fails with
+   * `InvalidValue` for a tag that none can have or a time that is none.
+   */
+  readonly list: (
+    options?: RunFilter & {
+      /** The last one of the previous page, or its run id: with that alone, the listing ends if the run was purged since. */
+      readonly after?: RunId | Pick<Description, "run" | "createdAt">
+      readonly limit?: number
+    }
+  ) => Effect.Effect<ReadonlyArray<Description>, InvalidValue | ReadError>
+  /** How many runs are meant. */
+  readonly count: (filter?: RunFilter) => Effect.Effect<number, InvalidValue | L.LedgerError>
+  /** A run's tags as they are stored: those that it was started with, and set since. */
+  readonly tags: (run: RunId | string) => Effect.Effect<L.Tags, L.RunNotFound | L.RunPurged | L.LedgerError>
   /** Interrupts that nobody answered yet, oldest first; 100 unless `limit` says otherwise. */
   readonly pendingInterrupts: (options?: {
     readonly run?: RunId | string

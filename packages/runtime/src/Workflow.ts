@@ -14,10 +14,11 @@ import { type Context, Effect, Schema, type Scope } from "effect"
 import * as Codec from "./internal/Codec.js"
 import { definitionName } from "./internal/DefinitionName.js"
 import type { Emits } from "./internal/StepScope.js"
-import { command, WorkflowScope } from "./internal/WorkflowScope.js"
+import { command, scoped, WorkflowScope } from "./internal/WorkflowScope.js"
 import * as Loop from "./Loop.js"
 import type { HandlerOf, Performs } from "./SideEffect.js"
 import type * as Signal from "./Signal.js"
+import * as Tag from "./Tag.js"
 import type * as Update from "./Update.js"
 
 export type { WorkflowScope } from "./internal/WorkflowScope.js"
@@ -35,8 +36,11 @@ export type Undeclared<R> = [R] extends [never]
         : `this workflow uses a service: add a pure one to its "services", put everything else in a node`
     }
 
-/** A workflow definition. `I`: input. `A`: success. `E`: typed error. `R`: the handlers and pure services that running it requires. */
-export interface Workflow<N extends string, I, A, E, R> {
+/**
+ * A workflow definition. `I`: input. `A`: success. `E`: typed error. `R`: the handlers and pure services that running it
+ * requires. `T`: the Schemas of its tags.
+ */
+export interface Workflow<N extends string, I, A, E, R, T extends Tag.Schemas = Tag.None> {
   readonly name: N
   readonly version: string
   /** `name@version`: what a worker claims. */
@@ -49,6 +53,8 @@ export interface Workflow<N extends string, I, A, E, R> {
   /** Signals and updates that may be sent to it. */
   readonly signals: ReadonlyArray<Signal.Any>
   readonly updates: ReadonlyArray<Update.Any>
+  /** What its runs may be found by. */
+  readonly tags: Tag.Declared<T>
   readonly body: (input: I) => Effect.Effect<A, E, WorkflowScope | Scope.Scope | R>
 }
 
@@ -65,11 +71,12 @@ export interface Any {
   readonly services: ReadonlyArray<Context.Tag<never, unknown>>
   readonly signals: ReadonlyArray<Signal.Any>
   readonly updates: ReadonlyArray<Update.Any>
+  readonly tags: Tag.Declared<Tag.None>
   readonly body: (input: unknown) => Effect.Effect<unknown, unknown, WorkflowScope | Scope.Scope>
 }
 
 /** What running a workflow requires of the worker. */
-export type Requirements<W> = W extends Workflow<infer _N, infer _I, infer _A, infer _E, infer R> ? R : never
+export type Requirements<W> = W extends Workflow<infer _N, infer _I, infer _A, infer _E, infer R, infer _T> ? R : never
 
 /** Declares a workflow. `input` and `success` default to void, `error` to never. */
 export const make = <
@@ -81,7 +88,8 @@ export const make = <
   E = never,
   EE = never,
   const Ts extends ReadonlyArray<AnyTag> = readonly [],
-  R = never
+  R = never,
+  const T extends Tag.Schemas = Tag.None
 >(
   name: N,
   options: {
@@ -96,12 +104,14 @@ export const make = <
     readonly signals?: ReadonlyArray<Signal.Any>
     /** Updates that it takes: clients are refused others. Fixed when a run starts. */
     readonly updates?: ReadonlyArray<Update.Any>
+    /** What its runs may be found by, by name; see `Tag`. */
+    readonly tags?: T
   },
   body: (
     input: I
   ) => Effect.Effect<NoInfer<A>, NoInfer<E>, R> &
     Undeclared<Exclude<R, Emits | WorkflowScope | Scope.Scope | HandlerOf<string> | IdentifierOf<Ts[number]>>>
-): Workflow<N, I, A, E, Exclude<R, Emits | WorkflowScope | Scope.Scope>> => {
+): Workflow<N, I, A, E, Exclude<R, Emits | WorkflowScope | Scope.Scope>, T> => {
   definitionName("workflow", name)
   definitionName("workflow version", options.version)
   // Schemas that are left out are the defaults that the type parameters name.
@@ -119,6 +129,8 @@ export const make = <
     services: (options.services ?? []) as unknown as ReadonlyArray<Context.Tag<never, unknown>>,
     signals: options.signals ?? [],
     updates: options.updates ?? [],
+    // Left out, it is the default that the type parameter names.
+    tags: Tag.declare(options.tags ?? ({} as T)),
     body: body as unknown as Workflow<N, I, A, E, Exclude<R, Emits | WorkflowScope | Scope.Scope>>["body"]
   }
 }
@@ -148,6 +160,15 @@ export const deprecatePatch = (id: string): Effect.Effect<void, never, WorkflowS
     command((scope, fiber) => scope.patched(id, fiber, true)) as Effect.Effect<boolean, never, WorkflowScope>
   )
 }
+
+/**
+ * Gives the run these tags from now on; others that it has keep their values. One entry of the history, durable with all that
+ * the workflow did before it. On a fork it is recorded, and the run is found by its root branch's all the same.
+ *
+ * A tag that the workflow does not declare, or a value that its Schema refuses, dies with `InvalidValue`.
+ */
+export const tag = (values: Readonly<Record<string, unknown>>): Effect.Effect<void, never, WorkflowScope> =>
+  scoped((scope, fiber) => scope.tag(values, fiber))
 
 export const loop = Loop.loop
 

@@ -189,6 +189,7 @@ export class Recovery {
       case "update.replied":
       case "update.rejected":
       case "view.published":
+      case "tags.set":
         return
     }
   }

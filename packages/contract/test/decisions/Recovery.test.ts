@@ -78,6 +78,7 @@ const draft = fc
       "update.replied": { name: "u", value: d.value },
       "update.rejected": { name: "u", reason: "no" },
       "view.published": { value: d.value },
+      "tags.set": { tags: { a: "b" } },
       "timer.started": { due: d.at },
       "loop.snapshot": { iteration: 1, at: 5, state: 0 },
       "inbox.unserved": { inbox: d.inbox ?? 0, reason: "closed" },

@@ -7,12 +7,13 @@
 import type { SqlError } from "@effect/sql/SqlError"
 import { type Entry, isTerminal } from "@fermata/contract"
 import { Effect } from "effect"
-import type { BranchInfo, RunRow } from "../Ledger.js"
+import type { BranchInfo, RunRow, TagValue } from "../Ledger.js"
 import { CorruptJournal, type LedgerError } from "../LedgerError.js"
 import { lockBranch } from "./BranchRows.js"
 import { closesInterrupt } from "./Commit.js"
 import type { Database } from "./Database.js"
 import { entryDigest } from "./Digest.js"
+import { readTags, tagsOf } from "./Finding.js"
 import { firstEventDigest } from "./Forks.js"
 import { answerKey, type AnswerPayload, verifyInboxRow } from "./Gate.js"
 import { type Ancestor, readLineage } from "./History.js"
@@ -35,6 +36,8 @@ interface Progress {
   last: Entry | undefined
   /** Open interrupts by the journal: position of their `opened` entry. */
   readonly open: Map<string, number>
+  /** What the run is found by, by its root's journal. */
+  readonly tags: Map<string, TagValue>
   /** Highest inbox position that was moved into the journal. */
   moved: number
   inboxPos: number
@@ -77,6 +80,7 @@ const start = (db: Database, run: RunRow, branch: BranchInfo): Effect.Effect<Pro
       entries: 0,
       last: undefined,
       open: yield* inheritedOpen(db, lineage.slice(0, -1)),
+      tags: new Map(),
       moved: 0,
       inboxPos: 0,
       // The ancestor's own audit says more; here it is what the fork stands on.
@@ -135,7 +139,7 @@ const advance = (db: Database, progress: Progress, row: BranchInfo): Effect.Effe
                 "pos",
                 moves.map(({ pos }) => pos)
               )}`
-      for (const entry of page) takeEntry(progress, id, entry)
+      for (const entry of page) takeEntry(progress, row, entry)
       takeMoves(progress, id, moves, stored)
       if (page.length === pageSize) yield* letOthersRun
       if (page.length === 0) {
@@ -157,7 +161,7 @@ const takeInbox = (progress: Progress, id: string, raw: RawInbox) =>
     progress.inboxPos = pos
   })
 
-const takeEntry = (progress: Progress, id: string, entry: Entry): void => {
+const takeEntry = (progress: Progress, { branch: id, run }: BranchInfo, entry: Entry): void => {
   if (entry.seq !== progress.seq + 1) {
     progress.problems.push(missingEntry(id, progress.seq + 1))
     progress.digest = undefined
@@ -172,6 +176,8 @@ const takeEntry = (progress: Progress, id: string, entry: Entry): void => {
   }
   if (entry.kind === "interrupt.opened") progress.open.set(entry.key, entry.seq)
   if (entry.kind === "interrupt.answered" || closesInterrupt(entry)) progress.open.delete(entry.key)
+  // Text that cannot be read is damaged: its digest says so.
+  for (const [name, value] of Object.entries(safely(() => tagsOf(run, entry)) ?? {})) progress.tags.set(name, value)
   progress.seq = entry.seq
   progress.digest = entry.digest
   progress.entries += 1
@@ -314,6 +320,13 @@ const derivedProblems = (
       const [first] = row.head > inherits ? yield* entriesAfter(db, id, inherits, inherits + 1) : []
       if (first === undefined || safely(() => firstEventDigest(first)) !== stored.fork_digest) {
         say("branches", inherits + 1, "its first event is not the one that it was forked with")
+      }
+    }
+    if (row.parent === null) {
+      const tags = yield* readTags(db, row.run)
+      const names = new Set([...Object.keys(tags), ...progress.tags.keys()])
+      for (const name of names) {
+        if (tags[name] !== progress.tags.get(name)) say("branches", null, `tag ${name} is not what the journal says`)
       }
     }
     for (const detail of yield* interruptProblems(db, row, progress)) say("branches", null, detail)

@@ -17,6 +17,7 @@ import {
   updated
 } from "./Commit.js"
 import { channel, type Database } from "./Database.js"
+import { changesTags, columnsOf, tagsOf } from "./Finding.js"
 import { encodeAnnouncement } from "./Hub.js"
 import { keptConnection, type PgConnection, statementDeadline } from "./PgConnection.js"
 import { branchOfRow, type Int, type RawBranch } from "./Rows.js"
@@ -51,7 +52,7 @@ const append = `WITH part AS (
 
 const appendOnly = `${append} SELECT branch_id, inbox_head FROM ok`
 
-// With open interrupts and announcements, which most commits do not have.
+// With open interrupts, tags and announcements, which most commits do not have.
 const appendMore = `${append}, closed AS (
     DELETE FROM fermata_interrupts AS gate USING ok,
       unnest($23::text[], $24::text[], $25::boolean[]) AS gone(branch_id, interrupt_id, conditional)
@@ -66,6 +67,13 @@ const appendMore = `${append}, closed AS (
       $33::text[], $34::bigint[], $35::text[], $36::boolean[])
       AS gate(branch_id, interrupt_id, run_id, name, payload, seq, opened_at, assignee, deadline, task, conditional)
     JOIN ok ON ok.branch_id = gate.branch_id AND (ok.full OR NOT gate.conditional)
+  ), tagged AS (
+    INSERT INTO fermata_tags (run_id, name, text, number)
+    SELECT tag.run_id, tag.name, tag.text, tag.number
+    FROM unnest($39::text[], $40::text[], $41::text[], $42::text[], $43::float8[])
+      AS tag(branch_id, run_id, name, text, number)
+    JOIN ok ON ok.branch_id = tag.branch_id
+    ON CONFLICT (run_id, name) DO UPDATE SET text = excluded.text, number = excluded.number
   )
   SELECT branch_id, inbox_head,
     (SELECT count(pg_notify('${channel}', note.text)) FROM unnest($37::text[], $38::text[]) AS note(branch_id, text)
@@ -185,9 +193,24 @@ const interruptColumns = (
   ]
 }
 
+/** Marks are never conditional. One statement changes a row once: of several values the last one counts. */
+const tagColumns = (parts: ReadonlyArray<Part>): ReadonlyArray<ReadonlyArray<unknown>> => {
+  const tags = parts.flatMap(({ branch, entries, run }) => {
+    const last = new Map(entries.filter(changesTags).flatMap((entry) => Object.entries(tagsOf(run, entry) ?? {})))
+    return [...last].map(([name, value]) => ({ branch, run, name, ...columnsOf(value) }))
+  })
+  return [
+    tags.map(({ branch }) => branch),
+    tags.map(({ run }) => run),
+    tags.map(({ name }) => name),
+    tags.map(({ text }) => text),
+    tags.map(({ number }) => number)
+  ]
+}
+
 const needsMore = (part: Part): boolean =>
   part.letGo !== null ||
-  part.entries.some((entry) => changesInterrupts(entry) || isHeard(entry)) ||
+  part.entries.some((entry) => changesInterrupts(entry) || isHeard(entry) || changesTags(entry)) ||
   part.conditional.some(changesInterrupts)
 
 /**
@@ -216,7 +239,11 @@ export const makePgCommit = (db: Database): Effect.Effect<Commit, never, Scope.S
       const rows = rowsOf(parts)
       const columns = [...partColumns(parts), ...entryColumns(rows)]
       return parts.some(needsMore)
-        ? connection.run("fermata_append_more", appendMore, [...columns, ...interruptColumns(db, parts, rows)])
+        ? connection.run("fermata_append_more", appendMore, [
+            ...columns,
+            ...interruptColumns(db, parts, rows),
+            ...tagColumns(parts)
+          ])
         : connection.run("fermata_append", appendOnly, columns)
     }
     const store = (connection: PgConnection, parts: ReadonlyArray<Part>) =>

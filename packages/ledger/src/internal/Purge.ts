@@ -38,6 +38,7 @@ export const makePurge = (db: Database): Pick<Ledger, "purge"> => ({
           // The root's name stands for the run's row, also if damage took the root's own.
           yield* sql`INSERT INTO fermata_erasing (branch_id) VALUES (${rootBranch(run)}) ON CONFLICT DO NOTHING`
           const erasing = sql`SELECT branch_id FROM fermata_erasing`
+          yield* sql`DELETE FROM fermata_tags WHERE run_id = ${run}`
           yield* sql`DELETE FROM fermata_dedupe WHERE run_id = ${run}`
           yield* sql`DELETE FROM fermata_interrupts WHERE branch_id IN (${erasing})`
           yield* sql`DELETE FROM fermata_chunks WHERE branch_id IN (${erasing})`

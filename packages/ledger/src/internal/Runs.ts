@@ -2,7 +2,7 @@
 import { admitStart, type Entry, isTerminal, rootBranch, type StoredRun, type TerminalKind } from "@fermata/contract"
 import type { SqlError } from "@effect/sql/SqlError"
 import { Effect, Exit } from "effect"
-import type { BranchInfo, Claim, Ledger, RunRow, SendRequest, StartReceipt, StartRequest } from "../Ledger.js"
+import type { BranchInfo, Claim, Ledger, RunRow, SendRequest, StartReceipt, StartRequest, Tags } from "../Ledger.js"
 import { CorruptJournal, RunConflict, RunPurged } from "../LedgerError.js"
 import { branchNotFound, notFound, readBranch, readRun, runState } from "./BranchRows.js"
 import type { Claims } from "./Claims.js"
@@ -13,12 +13,13 @@ import { readEntries, readHistory } from "./History.js"
 import { acceptMessage } from "./Messages.js"
 import type { Queues } from "./Queues.js"
 import type { StartTakers } from "./StartTakers.js"
+import { insertTags } from "./Finding.js"
 import { branchOfRow, claimedAs, entryOfRow, isOver, type RawBranch, type RawEntry } from "./Rows.js"
 
 /** Its operations, and starting a run as part of a larger transaction. */
 export interface Runs extends Pick<
   Ledger,
-  "start" | "startAndSend" | "run" | "branch" | "branches" | "list" | "history" | "claimed" | "ending"
+  "start" | "startAndSend" | "run" | "branch" | "branches" | "history" | "claimed" | "ending"
 > {
   readonly startWithin: (
     transaction: Transaction,
@@ -156,7 +157,8 @@ export const makeRuns = (
         worker ?? null,
         readyAt,
         request.queue?.name ?? null,
-        request.accepts ?? null
+        request.accepts ?? null,
+        request.tags
       )
       const { branch: row, first } = claim
       const definition = claimedAs(`${row.workflow}@${row.version}`, row.queue)
@@ -176,6 +178,7 @@ export const makeRuns = (
       }
       yield* sql`INSERT INTO fermata_journal (branch_id, seq, kind, key, payload, epoch, at, digest)
           VALUES (${branch}, 1, ${first.kind}, ${first.key}, ${first.payload}, 0, ${createdAt}, ${first.digest})`
+      if (request.tags !== undefined) yield* insertTags(db, row.run, request.tags)
       // Before the commit: from then on its owner's next claim could find it.
       if (worker === undefined) transaction.announce({ _tag: "Ready" })
       else claims.hold(branch, firstEpoch)
@@ -204,27 +207,6 @@ export const makeRuns = (
         const rows =
           yield* sql<RawBranch>`SELECT * FROM fermata_branches WHERE run_id = ${id} ORDER BY created_at, branch_id`
         return rows.length === 0 ? yield* notFound(db, id, id) : rows.map(branchOfRow)
-      })
-    )
-  )
-
-  const list: Runs["list"] = Effect.fn("Ledger.list")((options) =>
-    db.query(
-      "list runs",
-      Effect.gen(function* () {
-        const conditions = [sql`parent IS NULL`]
-        if (options.workflow !== undefined) conditions.push(sql`workflow = ${options.workflow}`)
-        if (options.status !== undefined) conditions.push(sql`status = ${options.status}`)
-        if (options.after !== undefined) {
-          const [cursor] = yield* sql<{ readonly created_at: number | string }>`SELECT created_at FROM fermata_branches
-            WHERE branch_id = ${rootBranch(options.after)}`
-          // A cursor that was purged since ends the listing rather than start it over.
-          if (cursor === undefined) return []
-          conditions.push(sql`(created_at, run_id) < (${Number(cursor.created_at)}, ${options.after})`)
-        }
-        const rows = yield* sql<RawBranch>`SELECT * FROM fermata_branches WHERE ${sql.and(conditions)}
-          ORDER BY created_at DESC, run_id DESC LIMIT ${options.limit ?? 100}`
-        return rows.map(branchOfRow)
       })
     )
   )
@@ -293,7 +275,7 @@ export const makeRuns = (
       return last
     })
 
-  return { start, startAndSend, startWithin, run, branch, branches, list, history, claimed, ending }
+  return { start, startAndSend, startWithin, run, branch, branches, history, claimed, ending }
 }
 
 /** Epoch of a branch's first owner. */
@@ -305,11 +287,12 @@ const freshClaim = (
   owner: string | null,
   readyAt: number,
   queue: string | null,
-  accepts: string | null
+  accepts: string | null,
+  tags: Tags | undefined
 ): Claim & { readonly first: Entry } => {
   const branch = rootBranch(run.run)
   const { createdAt, version, workflow } = run
-  const payload = JSON.stringify({ workflow, version, run: run.digest })
+  const payload = JSON.stringify({ workflow, version, run: run.digest, ...(tags === undefined ? {} : { tags }) })
   const fields = { branch, seq: 1, kind: "run.started", key: "", payload, epoch: 0, at: createdAt } as const
   const first = { ...fields, digest: entryDigest(run.digest, fields) }
   return {

@@ -174,6 +174,9 @@ export const sealedLedger = (ledger: Ledger, codecs: ReadonlyArray<PayloadCodec>
     branch: ledger.branch,
     branches: ledger.branches,
     list: ledger.list,
+    count: ledger.count,
+    // Tags are found by their values, so they are stored as they are; the docs say so.
+    tags: ledger.tags,
     history: (branch, after) => opening(ledger.history(branch, after), openHistory),
     ending: (branch) =>
       opening(ledger.ending(branch), ({ branch, entry }) => ({ branch, entry: entry && openEntry(entry) })),

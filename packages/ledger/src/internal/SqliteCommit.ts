@@ -13,6 +13,7 @@ import {
   storedEntries
 } from "./Commit.js"
 import type { Database } from "./Database.js"
+import { changesTags, columnsOf, tagsOf } from "./Finding.js"
 import { branchOfRow, type RawBranch } from "./Rows.js"
 import { isSqliteClient, type SyncConnection, syncRunner } from "./SqliteClient.js"
 
@@ -110,6 +111,20 @@ const lookAgain = (run: Run, part: Part): PartOutcome => {
   return missed(part, row && branchOfRow(row))
 }
 
+const setTags = (run: Run, part: Part, entries: ReadonlyArray<Entry>): void => {
+  for (const entry of entries) {
+    if (!changesTags(entry)) continue
+    for (const [name, value] of Object.entries(tagsOf(part.run, entry) ?? {})) {
+      const { number, text } = columnsOf(value)
+      run(
+        `INSERT INTO fermata_tags (run_id, name, text, number) VALUES (?, ?, ?, ?)
+          ON CONFLICT (run_id, name) DO UPDATE SET text = excluded.text, number = excluded.number`,
+        [part.run, name, text, number]
+      )
+    }
+  }
+}
+
 const store = (run: Run, parts: ReadonlyArray<Part>): ReadonlyArray<PartOutcome> => {
   const rows: Array<Entry> = []
   const outcomes = parts.map((part): PartOutcome => {
@@ -119,6 +134,7 @@ const store = (run: Run, parts: ReadonlyArray<Part>): ReadonlyArray<PartOutcome>
     const entries = storedEntries(part, outcome)
     for (const entry of entries) rows.push(entry)
     if (entries.some(changesInterrupts)) moveInterrupts(run, part, entries)
+    if (entries.some(changesTags)) setTags(run, part, entries)
     return outcome
   })
   insertAll(run, rows)

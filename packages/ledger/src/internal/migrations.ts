@@ -262,6 +262,20 @@ const schedules = (dialect: "sqlite" | "pg"): ReadonlyArray<string> => {
   ]
 }
 
+/** What runs are found by: the values of their root branches, derived from the journal. */
+const tags = (dialect: "sqlite" | "pg"): ReadonlyArray<string> => {
+  const { table } = dialectOf(dialect)
+  return [
+    table(
+      "fermata_tags",
+      `run_id TEXT NOT NULL, name TEXT NOT NULL, text TEXT, number ${dialect === "sqlite" ? "REAL" : "DOUBLE PRECISION"},
+       PRIMARY KEY (run_id, name)`
+    ),
+    `CREATE INDEX fermata_tags_text ON fermata_tags (name, text, run_id) WHERE text IS NOT NULL`,
+    `CREATE INDEX fermata_tags_number ON fermata_tags (name, number, run_id) WHERE number IS NOT NULL`
+  ]
+}
+
 /** Documents by namespace and key. */
 const items = (dialect: "sqlite" | "pg"): ReadonlyArray<string> => {
   const { int, table } = dialectOf(dialect)
@@ -291,6 +305,7 @@ export const migrations: Record<string, Effect.Effect<void, unknown, SqlClient>>
   "5_queues": statements(queues),
   "6_messages": statements(messages),
   "7_schedules": statements(schedules),
+  "10_tags": statements(tags),
   "12_items": statements(items)
 }
 

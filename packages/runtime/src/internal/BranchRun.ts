@@ -136,6 +136,7 @@ export class BranchRun {
       assigned: (assignee) => this.writer.whenDurable(this.writer.head?.seq ?? 0, () => host.onAssigned?.(assignee)),
       accepts: (kind, name) =>
         (kind === "signal" ? workflow.signals : workflow.updates).some((one) => one.name === name),
+      tags: workflow.tags,
       forgotten: (step) => this.steps.forget(step)
     })
     this.steps = new RunningSteps({

@@ -6,6 +6,7 @@ import { randomUUID } from "node:crypto"
 import type { Client, Settlement, StartOptions } from "../Client.js"
 import type * as Node from "../Node.js"
 import { InvalidId, type InvalidValue, WrongWorkflow } from "../RunError.js"
+import type * as Tag from "../Tag.js"
 import type * as SideEffect from "../SideEffect.js"
 import type * as Workflow from "../Workflow.js"
 import { branchOf, checkedId, runNamed } from "./BranchAddress.js"
@@ -13,6 +14,7 @@ import { mayHaveChanged, mayHaveEnded, untilFound } from "./BranchWatch.js"
 import type * as Codec from "./Codec.js"
 import { clientMessages, startOf } from "./ClientMessages.js"
 import { describe, describeRows, pendingOf } from "./Describe.js"
+import { checkedFilter, startTags } from "./FindingRuns.js"
 import { listen } from "./Listen.js"
 import { outcomeOf } from "./Ending.js"
 import { encoded } from "./EncodedValue.js"
@@ -33,15 +35,16 @@ const defaultPoll = Duration.seconds(5)
 export const make = (ledger: Ledger, options: { readonly poll?: Duration.DurationInput } = {}): Client => {
   const poll = options.poll ?? defaultPoll
   return {
-    start: Effect.fn("Client.start")(function* <N extends string, I, A, E, R>(
-      workflow: Workflow.Workflow<N, I, A, E, R>,
+    start: Effect.fn("Client.start")(function* <N extends string, I, A, E, R, T extends Tag.Schemas>(
+      workflow: Workflow.Workflow<N, I, A, E, R, T>,
       input: I,
-      options: StartOptions = {}
+      options: StartOptions<T> = {}
     ) {
       const run = yield* options.run === undefined ? Effect.succeed(RunId.make(randomUUID())) : checkRun(options.run)
       const how = yield* checkedStart(options, ledger.unsafeNow())
+      const tags = yield* startTags(workflow, options.tags)
       const json = yield* encoded(workflow.codecs.input, input, `input of workflow ${workflow.name}`, ledger.maxPayload)
-      const { branch, created } = yield* ledger.start({ ...startOf(workflow, run, json), ...how })
+      const { branch, created } = yield* ledger.start({ ...startOf(workflow, run, json), ...how, ...tags })
       return { run: runOf(branch), branch, created }
     }),
 
@@ -82,7 +85,21 @@ export const make = (ledger: Ledger, options: { readonly poll?: Duration.Duratio
     list: Effect.fn("Client.list")(function* (options = {}) {
       // No workflow has such a name, and not every database could be asked for it.
       if (options.workflow !== undefined && idProblem(options.workflow) !== undefined) return []
-      return yield* describeRows(ledger, yield* ledger.list({ ...options, limit: pageSize(options.limit) }))
+      const filter = yield* checkedFilter(options)
+      const { after, limit } = options
+      return yield* describeRows(
+        ledger,
+        yield* ledger.list({ ...filter, limit: pageSize(limit), ...(after === undefined ? {} : { after }) })
+      )
+    }),
+
+    count: Effect.fn("Client.count")(function* (options = {}) {
+      if (options.workflow !== undefined && idProblem(options.workflow) !== undefined) return 0
+      return yield* ledger.count(yield* checkedFilter(options))
+    }),
+
+    tags: Effect.fn("Client.tags")(function* (run) {
+      return yield* ledger.tags(yield* runNamed(run))
     }),
 
     pendingInterrupts: Effect.fn("Client.pendingInterrupts")(function* (options = {}) {

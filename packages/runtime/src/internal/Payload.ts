@@ -161,6 +161,11 @@ export const draft = {
     key,
     payload: `{"value":${value}}`
   }),
+  tagsSet: (tags: Readonly<Record<string, string | number>>): EntryDraft => ({
+    kind: "tags.set",
+    key: "",
+    payload: JSON.stringify({ tags })
+  }),
   interruptClosed: (key: string): EntryDraft => ({
     kind: "interrupt.closed",
     key,

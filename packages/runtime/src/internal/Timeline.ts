@@ -15,7 +15,8 @@ const commandMarks: ReadonlySet<string> = new Set([
   "patch.taken",
   "update.replied",
   "update.rejected",
-  "view.published"
+  "view.published",
+  "tags.set"
 ])
 
 /** True for marks that a workflow's command issues. */

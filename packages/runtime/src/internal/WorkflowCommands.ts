@@ -20,6 +20,8 @@ import type * as Interrupt from "../Interrupt.js"
 import type * as Node from "../Node.js"
 import type { Problem } from "../Problem.js"
 import { InvalidValue } from "../RunError.js"
+import * as Tag from "../Tag.js"
+import type * as Workflow from "../Workflow.js"
 import type { BranchWriter } from "./BranchWriter.js"
 import type { Command, InterruptCommand, StepCommand, TimerCommand } from "./Command.js"
 import { digest, draft } from "./Payload.js"
@@ -44,6 +46,8 @@ export interface CommandBranch {
   readonly accepts: (kind: "signal" | "update", name: string) => boolean
   /** An interrupt was opened that is assigned to somebody. */
   readonly assigned: (assignee: string) => void
+  /** The tags that the workflow declares. */
+  readonly tags: Workflow.Any["tags"]
   /** Nobody waits for this step any more. */
   readonly forgotten: (step: string) => void
 }
@@ -218,6 +222,17 @@ export class WorkflowCommands implements Commands {
     if (Either.isLeft(fitting)) return Effect.die(new InvalidValue({ what: kind, issues: fitting.left.issues }))
     this.issue(told.right)
     return Effect.void
+  }
+
+  tag(values: Readonly<Record<string, unknown>>, fiber: Fiber.RuntimeFiber<unknown, unknown>): Effect.Effect<void> {
+    const tags = Tag.encoded(this.context.tags, values)
+    return this.tell(
+      Either.mapBoth(tags, {
+        onLeft: (issues) => new InvalidValue({ what: "tags", issues }),
+        onRight: draft.tagsSet
+      }),
+      fiber
+    )
   }
 
   now(): number {

@@ -47,6 +47,11 @@ export interface Commands {
     told: Either.Either<EntryDraft, InvalidValue>,
     fiber: Fiber.RuntimeFiber<unknown, unknown>
   ) => Effect.Effect<void>
+  /** Gives the run these tags; values that the workflow does not declare so die with `InvalidValue`. */
+  readonly tag: (
+    values: Readonly<Record<string, unknown>>,
+    fiber: Fiber.RuntimeFiber<unknown, unknown>
+  ) => Effect.Effect<void>
   /** Ledger milliseconds of the event being delivered. */
   readonly now: () => number
 }
