@@ -25,6 +25,7 @@ const sidebar = [
     ["Human tasks", "human-tasks"],
     ["Loops", "loops"],
     ["Child workflows", "children"],
+    ["Sagas and cancellation", "sagas"],
     ["Streaming out", "streaming"],
     ["Queues", "queues"],
     ["Schedules", "schedules"],
