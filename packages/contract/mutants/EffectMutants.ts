@@ -130,7 +130,8 @@ const failures = mutantsOf("afterFailure", [
   [`elapsed < fireWithin`, `!(elapsed >= fireWithin)`, "EO: a clock that cannot tell lets a handler be entered"],
   [`attempt <= retries`, `attempt < retries`, "the last attempt that the policy allows is not made"],
   [`attempt <= retries`, `attempt <= retries + 1`, "one attempt more than the policy allows"],
-  [`!withdrawn && passing`, `passing`, "a step that nobody waits for is attempted again"],
+  [`!withdrawn && !late`, `!late`, "a step that nobody waits for is attempted again"],
+  [`!late && passing`, `passing`, "a step is attempted again when its time is over"],
   [`&& passing &&`, `&&`, "an error that is final is retried"],
   [`retries !== undefined && attempt <= retries`, `attempt <= (retries ?? 1)`, "a node without a policy is retried"]
 ])

@@ -29,6 +29,31 @@ export interface RetryPolicy<E> {
   readonly maxDelay?: Duration.DurationInput
   /** Errors for which it is false are final. */
   readonly while?: (error: E) => boolean
+  /** Errors with these tags are final. */
+  readonly nonRetryable?: ReadonlyArray<E extends { readonly _tag: infer T extends string } ? T : never>
+}
+
+/** What ran out of time, and when. */
+export interface TimedOut {
+  /** `startToClose`: one attempt. `scheduleToClose`: all of them together, with the pauses between. */
+  readonly limit: "startToClose" | "scheduleToClose"
+  /** The attempt that was under way, counted from 1. */
+  readonly attempt: number
+}
+
+/**
+ * How long a node may take. An attempt that takes longer is interrupted, which waits for effects that may not be; then it has
+ * failed with `error`, and is tried again if the retry policy says so.
+ */
+export interface Timeouts<E> {
+  /** For each attempt, from its beginning. */
+  readonly startToClose?: Duration.DurationInput
+  /**
+   * For all attempts, from when the workflow called the node: the time goes on while no worker is there. What is over stays
+   * over: its error is not retried, and no attempt begins after it.
+   */
+  readonly scheduleToClose?: Duration.DurationInput
+  readonly error: (timedOut: TimedOut) => E
 }
 
 type NameOf<Es> = Es extends { readonly name: infer N extends string } ? N : never
@@ -66,6 +91,7 @@ export interface Any {
   readonly name: string
   readonly effects: ReadonlyMap<string, SideEffect.Any>
   readonly retry: CompiledRetry | undefined
+  readonly timeouts: CompiledTimeouts | undefined
   /** Its body begins only when all before it is durable. */
   readonly undeclared: boolean
   readonly body: (input: unknown) => Effect.Effect<unknown, unknown>
@@ -74,6 +100,13 @@ export interface Any {
     readonly success: Codec.Codec<unknown>
     readonly error: Codec.Codec<unknown>
   }
+}
+
+/** Timeouts in milliseconds. */
+export interface CompiledTimeouts {
+  readonly startToClose: number
+  readonly scheduleToClose: number
+  readonly error: (timedOut: TimedOut) => unknown
 }
 
 /** A retry policy in milliseconds. */
@@ -106,6 +139,7 @@ export const make = <
     /** Pure services that the body may use: they must not touch the outside world. */
     readonly services?: Ts
     readonly retry?: RetryPolicy<NoInfer<E>>
+    readonly timeouts?: Timeouts<NoInfer<E>>
     /**
      * True for a body that may do anything to the outside without saying so: it begins only when the branch's whole
      * history is durable, so that no crash makes what it did come before what led to it. A crash inside it runs it again.
@@ -132,6 +166,7 @@ export const make = <
     undeclared: options.undeclared === true,
     effects: new Map(effects.map((effect) => [effect.name, effect])),
     retry: options.retry === undefined ? undefined : compileRetry(options.retry as RetryPolicy<unknown>),
+    timeouts: options.timeouts === undefined ? undefined : compileTimeouts(name, options.timeouts),
     codecs: { input: Codec.make(input), success: Codec.make(success), error: Codec.make(error) }
   })
   Object.defineProperty(node, "name", { value: name, enumerable: true })
@@ -149,6 +184,23 @@ const compileRetry = (policy: RetryPolicy<unknown>): CompiledRetry => {
     times: policy.times,
     // No pause stays no pause: zero times a power that overflows is not a number.
     delay: (attempt) => (first === 0 ? 0 : Math.min(longest, first * factor ** (attempt - 1))),
-    while: policy.while ?? (() => true)
+    while: (error) =>
+      policy.while?.(error) !== false &&
+      !(
+        typeof error === "object" &&
+        error !== null &&
+        "_tag" in error &&
+        // Tags of errors that have one.
+        (policy.nonRetryable as ReadonlyArray<unknown> | undefined)?.includes(error._tag) === true
+      )
   }
+}
+
+const compileTimeouts = <E>(node: string, { error, scheduleToClose, startToClose }: Timeouts<E>): CompiledTimeouts => {
+  const millis = (limit: Duration.DurationInput | undefined): number =>
+    limit === undefined ? Infinity : Duration.toMillis(limit)
+  const limits = { startToClose: millis(startToClose), scheduleToClose: millis(scheduleToClose) }
+  if (!(limits.startToClose > 0) || !(limits.scheduleToClose > 0))
+    throw new TypeError(`The timeouts of node ${node} must be above zero`)
+  return { ...limits, error }
 }

@@ -174,4 +174,116 @@ describe("a node's retry policy", () => {
       )
     }
   )
+
+  it.live("errors with a tag that is not to be retried are final", () => {
+    const { counts, workflow } = failing({ times: 3, nonRetryable: ["Busy"] })
+    return play((house) =>
+      Effect.gen(function* () {
+        yield* house.hire(Testing.worker({ workflows: [workflow] }))
+        const { branch } = yield* house.client.start(workflow, undefined, { run: "r" })
+        assert.strictEqual(yield* house.client.result(workflow, branch), "caught attempt 1")
+        assert.deepStrictEqual(counts, { attempts: 1, compensations: 1 })
+      })
+    )
+  })
+})
+
+class Late extends Schema.TaggedError<Late>()("Late", { limit: Schema.String, attempt: Schema.Number }) {}
+
+describe("a node's timeouts", () => {
+  const stage = () => {
+    const stage = new Stage()
+    const begun: Array<number> = []
+    const slow = (timeouts: Omit<Node.Timeouts<Late>, "error">, retry?: Node.RetryPolicy<Late>) => {
+      const node = Node.make(
+        "slow",
+        {
+          success: Schema.String,
+          error: Late,
+          undeclared: true,
+          ...(retry === undefined ? {} : { retry }),
+          timeouts: { ...timeouts, error: ({ attempt, limit }) => new Late({ attempt, limit }) }
+        },
+        () => Effect.suspend(() => Effect.as(stage.wait(`slow ${begun.push(0)}`), "in time"))
+      )
+      return Workflow.make("caller", { version: "1", success: Schema.String, error: Late }, () => node())
+    }
+    const reached = (n: number) => until(`attempt ${n}`, () => stage.has(`slow ${n}`))
+    return { begun, reached, slow, stage }
+  }
+
+  it.live("give each attempt its time, and the next one its own", () => {
+    const { reached, slow, stage: on } = stage()
+    const workflow = slow({ startToClose: "1 minute" }, { times: 1 })
+    return play((house) =>
+      Effect.gen(function* () {
+        yield* house.hire(Testing.worker({ workflows: [workflow] }))
+        const { branch } = yield* house.client.start(workflow, undefined, { run: "r" })
+        yield* reached(1)
+        yield* house.pass("1 minute")
+        yield* house.recorded(branch, "step.retried slow#1")
+        yield* reached(2)
+        yield* house.pass("59 seconds")
+        on.release("slow 2")
+        assert.strictEqual(yield* house.client.result(workflow, branch), "in time")
+        yield* Effect.provide(Testing.replayCheck(workflow, branch), house.plane)
+      })
+    )
+  })
+
+  it.live("end all attempts together, whoever makes them, also while nobody is there", () => {
+    const { begun, reached, slow } = stage()
+    const workflow = slow(
+      { startToClose: "1 minute", scheduleToClose: "10 minutes" },
+      { times: 100, delay: "2 minutes" }
+    )
+    return play((house) =>
+      Effect.gen(function* () {
+        const dismiss = yield* house.hire(Testing.worker({ workflows: [workflow] }))
+        const { branch } = yield* house.client.start(workflow, undefined, { run: "r" })
+        yield* reached(1)
+        yield* house.pass("1 minute")
+        yield* house.recorded(branch, "step.retried slow#1")
+        yield* dismiss
+        yield* house.pass("8 minutes")
+        yield* house.hire(Testing.worker({ workflows: [workflow] }))
+        yield* reached(2)
+        // One minute is left, and no other attempt could begin in it.
+        yield* house.pass("1 minute")
+        const error = yield* Effect.flip(house.client.result(workflow, branch))
+        assert.deepInclude(error, { _tag: "Late", attempt: 2 })
+        assert.strictEqual(begun.length, 2)
+      })
+    )
+  })
+
+  it.live("that are over when a worker comes let no attempt begin", () => {
+    const { begun, reached, slow } = stage()
+    const workflow = slow({ scheduleToClose: "1 hour" }, { times: 9 })
+    return play((house) =>
+      Effect.gen(function* () {
+        const dismiss = yield* house.hire(Testing.worker({ workflows: [workflow] }))
+        const { branch } = yield* house.client.start(workflow, undefined, { run: "r" })
+        yield* reached(1)
+        yield* dismiss
+        yield* house.pass("1 hour")
+        yield* house.hire(Testing.worker({ workflows: [workflow] }))
+        const error = yield* Effect.flip(house.client.result(workflow, branch))
+        assert.deepInclude(error, { _tag: "Late", limit: "scheduleToClose", attempt: 1 })
+        assert.strictEqual(begun.length, 1)
+      })
+    )
+  })
+
+  it("of nothing are refused where they are declared", () => {
+    assert.throws(
+      () =>
+        Node.make(
+          "no",
+          { error: Late, timeouts: { startToClose: 0, error: (out) => new Late(out) } },
+          () => Effect.void
+        ),
+      /timeouts of node no must be above zero/
+    )
+  })
 })

@@ -30,8 +30,10 @@ export interface AttemptFacts {
   readonly passing: boolean
   /** Nobody waits for the step any more. */
   readonly withdrawn: boolean
+  /** The next attempt would begin when the time for all of them is over. */
+  readonly late: boolean
 }
 
 /** Is a typed error the step's outcome, or is there another attempt? */
-export const afterTypedError = ({ attempt, passing, retries, withdrawn }: AttemptFacts): "Retry" | "Final" =>
-  !withdrawn && passing && retries !== undefined && attempt <= retries ? "Retry" : "Final"
+export const afterTypedError = ({ attempt, late, passing, retries, withdrawn }: AttemptFacts): "Retry" | "Final" =>
+  !withdrawn && !late && passing && retries !== undefined && attempt <= retries ? "Retry" : "Final"

@@ -30,16 +30,18 @@ describe("afterTypedError", () => {
       attempt: [1, 2, 3, 4],
       retries: [undefined, 0, 1, 3],
       passing: [true, false],
-      withdrawn: [true, false]
+      withdrawn: [true, false],
+      late: [true, false]
     } as const
     for (const facts of combinations(domain)) {
       const verdict = afterTypedError(facts)
-      const expected = facts.passing && !facts.withdrawn && facts.attempt <= (facts.retries ?? 0) ? "Retry" : "Final"
+      const admitted = facts.passing && !facts.withdrawn && !facts.late && facts.attempt <= (facts.retries ?? 0)
+      const expected = admitted ? "Retry" : "Final"
       assert.strictEqual(verdict, expected, JSON.stringify(facts))
     }
     // One attempt, and so many more.
     const attempts = [1, 2, 3, 4, 5].filter(
-      (attempt) => afterTypedError({ attempt, retries: 3, passing: true, withdrawn: false }) === "Retry"
+      (attempt) => afterTypedError({ attempt, retries: 3, passing: true, withdrawn: false, late: false }) === "Retry"
     )
     assert.deepStrictEqual(attempts, [1, 2, 3])
   })

@@ -11,6 +11,8 @@ export interface StepCommand {
   readonly node: Node.Any
   readonly input: string
   readonly inputDigest: string
+  /** The branch's time when it was asked for (ledger milliseconds): the same on every replay. */
+  readonly since: number
   /** Interrupted while an effect was firing: waits for how that ends. */
   withdrawing: boolean
   resume: (effect: Effect.Effect<unknown, unknown>) => void

@@ -3,7 +3,7 @@
  * outcome. Nothing it holds is shared with the workflow: inputs and outcomes cross as text.
  */
 import { afterTypedError } from "@fermata/contract"
-import { Cause, Context, Effect, Either, Exit, type Fiber, FiberId, Option, Runtime } from "effect"
+import { Cause, Context, Duration, Effect, Either, Exit, type Fiber, FiberId, Option, Runtime } from "effect"
 import { retries, stepMillis } from "../Metrics.js"
 import type { Problem } from "../Problem.js"
 import { InvalidValue } from "../RunError.js"
@@ -157,7 +157,7 @@ export class StepRun implements Step {
       : Effect.suspend(() => {
           const input = node.codecs.input.decode(this.command.input)
           return Either.isRight(input)
-            ? node.body(input.right)
+            ? this.timed(node.body(input.right))
             : Effect.die(
                 new InvalidValue({ what: `input of node ${node.name} as read back`, issues: input.left.issues })
               )
@@ -176,6 +176,23 @@ export class StepRun implements Step {
       stepMillis.unsafeUpdate(performance.now() - began, [])
       this.branch.post(() => this.bodyEnded(exit, firing))
     })
+  }
+
+  /** The body within the node's time limits; beyond them it has failed with the node's error for that. */
+  private timed(body: Effect.Effect<unknown, unknown>): Effect.Effect<unknown, unknown> {
+    const { timeouts } = this.command.node
+    if (timeouts === undefined) return body
+    const left = this.closesAt - this.branch.host.ledger.unsafeNow()
+    const limit = timeouts.startToClose <= left ? "startToClose" : "scheduleToClose"
+    const onTimeout = () => timeouts.error({ limit, attempt: this.attempt })
+    const millis = Math.min(timeouts.startToClose, left)
+    if (millis <= 0) return Effect.failSync(onTimeout)
+    return Number.isFinite(millis) ? Effect.timeoutFail(body, { duration: Duration.millis(millis), onTimeout }) : body
+  }
+
+  /** When the time for all attempts is over (ledger milliseconds). */
+  private get closesAt(): number {
+    return this.command.since + (this.command.node.timeouts?.scheduleToClose ?? Infinity)
   }
 
   /** Whoever sees the outcome has been able to hear all that led to it. */
@@ -223,16 +240,18 @@ export class StepRun implements Step {
     const { attempt } = this
     const { retry } = node
     const withdrawn = this.interrupted || command.withdrawing
+    const next = this.branch.host.ledger.unsafeNow() + (retry?.delay(attempt) ?? 0)
     const verdict = afterTypedError({
       attempt,
       retries: retry?.times,
       // The policy's own code is asked only while it can matter.
       passing: !withdrawn && retry?.while(error) === true,
-      withdrawn
+      withdrawn,
+      late: next >= this.closesAt
     })
     if (retry !== undefined && verdict === "Retry") {
       retries.unsafeUpdate(1, [])
-      const due = Math.ceil(this.branch.host.ledger.unsafeNow() + retry.delay(attempt))
+      const due = Math.ceil(next)
       this.branch.writer.mark(
         draft.stepRetried(key, node.name, attempt, encoded.right, due),
         (seq) => {

@@ -92,6 +92,7 @@ export class WorkflowCommands implements Commands {
         node,
         input: encoded.right,
         inputDigest: digest(encoded.right),
+        since: this.context.time(),
         withdrawing: false,
         resume
       }
