@@ -33,12 +33,14 @@ import type {
   EffectUnderWay,
   Fenced,
   ForkIdReused,
+  ImportInvalid,
   InboxAdvanced,
   InterruptClosed,
   LedgerError,
   MessageIdReused,
   ResumeValueInvalid,
   RunConflict,
+  RunExists,
   RunNotFound,
   RunNotOver,
   RunOver,
@@ -802,6 +804,20 @@ export interface Ledger {
       readonly problems: ReadonlyArray<CorruptJournal>
     },
     LedgerError
+  >
+  /**
+   * A run with all its branches as lines of JSON, of one moment and verified. Payloads are as they are stored: sealed ones
+   * stay sealed. What it said on streams is not among them.
+   */
+  readonly exportRun: (
+    run: RunId
+  ) => Effect.Effect<ReadonlyArray<string>, RunNotFound | RunPurged | CorruptJournal | LedgerError>
+  /** Takes a run in from lines of `exportRun`: all of it, verified, or nothing. It goes on here from where it was. */
+  readonly importRun: (
+    lines: ReadonlyArray<string>
+  ) => Effect.Effect<
+    { readonly run: RunId; readonly branches: number; readonly entries: number },
+    ImportInvalid | RunExists | RunPurged | LedgerError
   >
   /** Removes a run whose branches are all terminal, and leaves a generation. */
   readonly purge: (run: RunId) => Effect.Effect<void, RunNotFound | RunPurged | RunNotOver | LedgerError>

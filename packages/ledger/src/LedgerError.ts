@@ -63,6 +63,31 @@ export class RunConflict extends Schema.TaggedError<RunConflict>("fermata/RunCon
   }
 }
 
+/** A run of this id is in the database: an import replaces nothing. */
+export class RunExists extends Schema.TaggedError<RunExists>("fermata/RunExists")("RunExists", {
+  run: Schema.String
+}) {
+  override get message() {
+    return `Run ${this.run} is in this database already. Nothing was imported.`
+  }
+}
+
+/** The lines are no exported run that this code can take in. Nothing was imported. */
+export class ImportInvalid extends Schema.TaggedError<ImportInvalid>("fermata/ImportInvalid")("ImportInvalid", {
+  reason: Schema.Literal("not an export", "newer version", "damaged", "incomplete"),
+  /** The first line that is wrong, 1-based; of what is incomplete, the last one. */
+  line: Schema.Number,
+  detail: Schema.String
+}) {
+  override get message() {
+    const advice =
+      this.reason === "newer version"
+        ? "Import it with a newer version of this package"
+        : "Export the run again, and copy the lines as they are"
+    return `The run cannot be imported (${this.reason}, line ${this.line}): ${this.detail}. Nothing was imported. ${advice}.`
+  }
+}
+
 /** There is a schedule of this id that is set up otherwise. Nothing was changed. */
 export class ScheduleConflict extends Schema.TaggedError<ScheduleConflict>("fermata/ScheduleConflict")(
   "ScheduleConflict",

@@ -35,6 +35,7 @@ import { makeThreadAnswers } from "./internal/ThreadAnswers.js"
 import { makeThreadEffects } from "./internal/ThreadEffects.js"
 import { makeThreadForks } from "./internal/ThreadForks.js"
 import { makeThreadHolds } from "./internal/ThreadHolds.js"
+import { makeTransfer } from "./internal/Transfer.js"
 import { listen } from "./internal/Wakeups.js"
 import { Ledger } from "./Ledger.js"
 import type { LedgerError } from "./LedgerError.js"
@@ -138,6 +139,7 @@ const make = (options: LedgerOptions): Effect.Effect<Ledger, LedgerError, SqlCli
       items: makeItems(db),
       ...makeVerify(db),
       ...makePurge(db),
+      ...makeTransfer(db),
       ...makeHealth(db),
       ...claiming,
       register: leases.register,

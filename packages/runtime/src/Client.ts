@@ -415,6 +415,24 @@ export interface Client {
   ) => Effect.Effect<ReadonlyArray<Entry>, ReadError>
   readonly queues: Queues
   readonly schedules: Schedules
+  /**
+   * A run with all its branches as lines of JSON, for `import` into another database. It is a copy of one moment: the run goes
+   * on here, too, unless it is over or is cancelled. What is sealed stays so, and needs its key there. Streams' chunks are
+   * not among them.
+   */
+  readonly export: (run: RunId | string) => Stream.Stream<string, ReadError>
+  /**
+   * Takes in a run that was exported: all of it or nothing. Fails with `ImportInvalid`, which names the line, if a digest does
+   * not verify, a line is missing, or a newer version wrote it; with `RunExists` or `RunPurged` if the id is in use or was. A run
+   * that waits goes on here once it is answered and a worker knows its workflow.
+   */
+  readonly import: <E, R>(
+    lines: Stream.Stream<string, E, R>
+  ) => Effect.Effect<
+    { readonly run: RunId; readonly branches: number; readonly entries: number },
+    E | L.ImportInvalid | L.RunExists | L.RunPurged | L.LedgerError,
+    R
+  >
   /** Removes a run all of whose branches are over. */
   readonly purge: (
     run: RunId | string

@@ -69,6 +69,18 @@ export const auditBranch = (
     )
   })
 
+/** As {@link auditBranch}, within a transaction that holds the branch still. */
+export const auditWithin = (
+  db: Database,
+  run: RunRow,
+  branch: BranchInfo
+): Effect.Effect<ReadonlyArray<CorruptJournal>, SqlError> =>
+  Effect.gen(function* () {
+    const progress = yield* start(db, run, branch)
+    yield* advance(db, progress, branch)
+    return [...progress.problems, ...(yield* derivedProblems(db, run, branch, progress))]
+  }).pipe(Effect.catchTag("CorruptJournal", (problem) => Effect.succeed([problem])))
+
 const start = (db: Database, run: RunRow, branch: BranchInfo): Effect.Effect<Progress, CorruptJournal | SqlError> =>
   Effect.gen(function* () {
     const lineage = yield* readLineage(db, branch)

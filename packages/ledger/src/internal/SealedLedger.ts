@@ -272,6 +272,9 @@ export const sealedLedger = (ledger: Ledger, codecs: ReadonlyArray<PayloadCodec>
     subscribe: ledger.subscribe,
     health: ledger.health,
     verify: ledger.verify,
+    // Runs travel as they are stored: who reads them needs the codecs.
+    exportRun: ledger.exportRun,
+    importRun: ledger.importRun,
     purge: ledger.purge
   }
 }

@@ -1,7 +1,7 @@
 /** The client over a ledger: checks ids and values where they enter, and says the ledger's answers in the workflow's types. */
 import { BranchId, DeliveryId, ForkId, idProblem, InterruptId, RunId, runOf } from "@fermata/contract"
 import { type DeliverRequest, jsonDigest, type Ledger, type SettleRequest, UnknownEffect } from "@fermata/ledger"
-import { Array as Arr, Duration, Effect, Either, Option, Schema } from "effect"
+import { Array as Arr, Duration, Effect, Either, Option, Schema, Stream } from "effect"
 import { randomUUID } from "node:crypto"
 import type { Client, Settlement, StartOptions } from "../Client.js"
 import type * as Node from "../Node.js"
@@ -220,6 +220,14 @@ export const make = (ledger: Ledger, options: { readonly poll?: Duration.Duratio
 
     queues: queues(ledger),
     schedules: schedules(ledger),
+
+    export: (run) =>
+      Stream.unwrap(Effect.map(Effect.flatMap(runNamed(run), ledger.exportRun), (lines) => Stream.fromIterable(lines))),
+
+    import: (lines) =>
+      Effect.flatMap(Stream.runCollect(lines), (all) => ledger.importRun([...all])).pipe(
+        Effect.withSpan("Client.import")
+      ),
 
     purge: Effect.fn("Client.purge")(function* (run) {
       return yield* ledger.purge(yield* runNamed(run))
