@@ -657,6 +657,8 @@ export interface Ledger {
     readonly run?: RunId
     readonly assignee?: string
     readonly name?: string
+    /** Without those that runs answer. */
+    readonly people?: boolean
     readonly after?: { readonly openedAt: number; readonly branch: BranchId; readonly interrupt: InterruptId }
     readonly limit?: number
   }) => Effect.Effect<ReadonlyArray<PendingInterrupt>, LedgerError>

@@ -280,7 +280,10 @@ export interface Client {
   readonly count: (filter?: RunFilter) => Effect.Effect<number, InvalidValue | L.LedgerError>
   /** A run's tags as they are stored: those that it was started with, and set since. */
   readonly tags: (run: RunId | string) => Effect.Effect<L.Tags, L.RunNotFound | L.RunPurged | L.LedgerError>
-  /** Interrupts that nobody answered yet, oldest first; 100 unless `limit` says otherwise. */
+  /**
+   * Interrupts that nobody answered yet, oldest first; 100 unless `limit` says otherwise. Those that wait for child runs are
+   * listed only where a run or an assignee is named.
+   */
   readonly pendingInterrupts: (options?: {
     readonly run?: RunId | string
     /** Only tasks that are for this person or group. */

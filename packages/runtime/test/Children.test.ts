@@ -56,6 +56,11 @@ describe("a child", () => {
           ["Answer"]
         )
         const [pending] = yield* client.pendingInterrupts({ run: "f" })
+        // People are not asked for it.
+        assert.deepStrictEqual(
+          (yield* client.pendingInterrupts()).map(({ name }) => name),
+          ["gate"]
+        )
         assert.match(pending?.task?.assignee ?? "", /^run:f\.[\w-]{16}$/)
         const waits = pending?.task?.assignee?.slice(4) ?? ""
         yield* client.cancel(waits, { reason: "fog" })

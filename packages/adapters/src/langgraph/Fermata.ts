@@ -16,8 +16,8 @@ import { type CheckpointView, ThreadView } from "./internal/View.js"
 /** What a worker of one's own needs to run graphs: `Worker.layer({ workflows: [graph.workflow] })`, provided with these. */
 export { handlers } from "./internal/Effects.js"
 
-/** How many branches are remembered as they were read. */
-const keptViews = 256
+/** How much of branches is remembered as it was read, in characters of their journals. */
+const mostKept = 16 * 1024 * 1024
 
 /** Of how many threads it is remembered which graph called them; only graphs that are compiled alike need it. */
 const keptCallers = 10_000
@@ -59,8 +59,6 @@ export class GraphPlane {
     const view = this.views.get(branch) ?? new ThreadView()
     this.views.delete(branch)
     this.views.set(branch, view)
-    const [oldest] = this.views.keys()
-    if (this.views.size > keptViews && oldest !== undefined) this.views.delete(oldest)
     const { read } = view
     try {
       view.add(
@@ -68,13 +66,20 @@ export class GraphPlane {
           Effect.flatMap(Client.Client, (client) => client.history(branch, read === undefined ? {} : { after: read }))
         )
       )
-      return view.checkpoints
     } catch (error) {
       // Purged and begun anew, or damaged: the next one reads all of it.
       this.views.delete(branch)
       if (read === undefined) throw error
       return this.checkpoints(branch)
     }
+    let kept = 0
+    for (const { weight } of this.views.values()) kept += weight
+    for (const [oldest, { weight }] of this.views) {
+      if (kept <= mostKept || oldest === branch) break
+      this.views.delete(oldest)
+      kept -= weight
+    }
+    return view.checkpoints
   }
 
   /** Which graph's functions a branch of a graph of that name and version runs; `undefined` before one was served. */

@@ -3,7 +3,7 @@
  * row, gathers the facts, lets the contract decide, and writes the inbox row together with the branch's next position.
  */
 import type { SqlError } from "@effect/sql/SqlError"
-import { admitCancel, judgeDelivery, type ValueCheck } from "@fermata/contract"
+import { admitCancel, judgeDelivery, runAssignee, type ValueCheck } from "@fermata/contract"
 import { Effect } from "effect"
 import type { BranchInfo, Ledger, PendingInterrupt } from "../Ledger.js"
 import {
@@ -152,11 +152,14 @@ export const makeInbox = (db: Database): Pick<Ledger, "deliver" | "cancel" | "in
 
   pendingInterrupts: Effect.fn("Ledger.pendingInterrupts")((options = {}) => {
     const { sql } = db
-    const { after, assignee, limit = defaultPage, name, run } = options
+    const { after, assignee, limit = defaultPage, name, people = false, run } = options
     const conditions = [
       ...(run === undefined ? [] : [sql`run_id = ${run}`]),
       ...(assignee === undefined ? [] : [sql`assignee = ${assignee}`]),
       ...(name === undefined ? [] : [sql`name = ${name}`]),
+      ...(people
+        ? [sql`(assignee IS NULL OR assignee < ${runAssignee.from} OR assignee >= ${runAssignee.below})`]
+        : []),
       ...(after === undefined
         ? []
         : [sql`(opened_at, branch_id, interrupt_id) > (${after.openedAt}, ${after.branch}, ${after.interrupt})`])

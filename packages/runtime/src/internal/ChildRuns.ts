@@ -121,65 +121,77 @@ const orDefect = <A, E extends { readonly _tag: string }>(
     error._tag === "ChildConflict" ? Effect.fail(error as Extract<E, ChildConflict>) : Effect.die(error)
   )
 
-/** How many answers are given at once. */
-const page = 200
+/** How many answers are given before others have their turn. */
+const mostAnswers = 10_000
 
-/** Answers interrupts whose run is over; how many there were. */
+/** Answers interrupts whose run is over. */
 export const answerAwaited = (
   ledger: Ledger,
   which: Omit<Parameters<Ledger["awaitedRuns"]>[0], "limit">
-): Effect.Effect<number, LedgerError> =>
-  Effect.gen(function* () {
-    for (let answered = 0; ;) {
-      const due = yield* ledger.awaitedRuns({ ...which, limit: page })
-      for (const one of due) yield* answer(ledger, one)
-      answered += due.length
-      if (due.length < page) return answered
-    }
-  })
+): Effect.Effect<void, LedgerError> =>
+  Effect.flatMap(
+    ledger.awaitedRuns({ ...which, limit: mostAnswers }),
+    Effect.forEach((one) => answer(ledger, one), { discard: true })
+  )
 
-const answer = (ledger: Ledger, { branch, interrupt, name, run }: AwaitedRun): Effect.Effect<void, LedgerError> =>
+const answer = (ledger: Ledger, awaited: AwaitedRun): Effect.Effect<void, LedgerError> =>
   Effect.gen(function* () {
+    const { run } = awaited
     const outcome = yield* Effect.catchTags(
       Effect.map(ledger.ending(rootBranch(run)), ({ entry }) => entry && outcomeOf(entry)),
       {
         RunNotFound: () => Effect.succeed({ _tag: "Purged" }),
         RunPurged: () => Effect.succeed({ _tag: "Purged" }),
-        CorruptJournal: ({ message }) => Effect.succeed({ _tag: "Died", message })
+        // Its end is not known then: whoever restores it lets the parent go on.
+        CorruptJournal: (error) => Effect.as(Effect.logWarning(`The end of ${run} cannot be told`, error), undefined)
       }
     )
     if (outcome === undefined) return
-    const json = JSON.stringify(outcome)
-    yield* ledger
-      .deliver({
-        branch,
-        interrupt,
-        name,
-        // One for each question: the same run may answer several.
-        delivery: deliveryOf(run, interrupt),
-        value: { _tag: "Valid", json, digest: jsonDigest(json) }
-      })
-      .pipe(
-        Effect.asVoid,
-        Effect.catchTags({
-          // Somebody was faster, or nobody waits any more.
-          AlreadyConsumed: () => Effect.void,
-          DeliveryIdReused: () => Effect.void,
-          InterruptClosed: () => Effect.void,
-          RunPurged: () => Effect.void,
-          UnknownInterrupt: () => Effect.void,
-          ResumeValueInvalid: (error) => Effect.logWarning(`The end of ${run} could not be told to ${branch}`, error),
-          CorruptJournal: (error) => Effect.logWarning(`The end of ${run} could not be told to ${branch}`, error)
-        })
+    yield* Effect.catchTag(deliver(ledger, awaited, outcome), "ResumeValueInvalid", ({ issues }) =>
+      // LV: what does not fit into an answer must not let the parent wait for ever.
+      Effect.ignoreLogged(
+        deliver(ledger, awaited, { _tag: "Died", message: `its end is no answer: ${issues.join("; ")}` })
       )
+    )
   })
 
-const deliveryOf = (run: RunId, interrupt: string) =>
+/** An outcome as the parent's Schema reads it. */
+interface Told {
+  readonly _tag: string
+  readonly [field: string]: unknown
+}
+
+const deliver = (ledger: Ledger, { branch, interrupt, name, run }: AwaitedRun, outcome: Told) => {
+  const json = JSON.stringify(outcome)
+  return ledger
+    .deliver({
+      branch,
+      interrupt,
+      name,
+      // One for each question and answer: the same run may answer several.
+      delivery: deliveryOf(run, `${interrupt}\n${outcome._tag}`),
+      value: { _tag: "Valid", json, digest: jsonDigest(json) }
+    })
+    .pipe(
+      Effect.asVoid,
+      Effect.catchTags({
+        // Somebody was faster, or nobody waits any more.
+        AlreadyConsumed: () => Effect.void,
+        DeliveryIdReused: () => Effect.void,
+        InterruptClosed: () => Effect.void,
+        RunPurged: () => Effect.void,
+        UnknownInterrupt: () => Effect.void,
+        CorruptJournal: (error) => Effect.logWarning(`The end of ${run} could not be told to ${branch}`, error)
+      })
+    )
+}
+
+const deliveryOf = (run: RunId, what: string) =>
   // Of characters that every id may have.
-  `run-${digest(`${run}\n${interrupt}`)}` as Parameters<Ledger["deliver"]>[0]["delivery"]
+  `run-${digest(`${run}\n${what}`)}` as Parameters<Ledger["deliver"]>[0]["delivery"]
 
 /** What a run's last entry says, its values as they were stored: as the parent's Schema of an outcome reads them. */
-const outcomeOf = (entry: Entry): object => {
+const outcomeOf = (entry: Entry): Told => {
   switch (entry.kind) {
     case "run.completed":
       return { _tag: "Succeeded", value: payloadOf({ kind: entry.kind, payload: entry.payload }).value }

@@ -108,6 +108,7 @@ export const make = (ledger: Ledger, options: { readonly poll?: Duration.Duratio
       if ([assignee, name].some((text) => text !== undefined && idProblem(text) !== undefined)) return []
       const rows = yield* ledger.pendingInterrupts({
         limit: pageSize(limit),
+        people: run === undefined && assignee === undefined,
         ...(run === undefined ? {} : { run: yield* runNamed(run) }),
         ...(after === undefined ? {} : { after }),
         ...(assignee === undefined ? {} : { assignee }),

@@ -137,7 +137,7 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
     const tell = Effect.suspend(() => {
       const runs = [...over]
       over.clear()
-      return attempt("answering for ended runs", Effect.asVoid(answerAwaited(ledger, { runs })))
+      return attempt("answering for ended runs", answerAwaited(ledger, { runs }))
     })
     // The run may have ended before the question was there to be answered.
     const onAssigned = (assignee: string): void => {
@@ -375,7 +375,7 @@ export const open = (options: SessionOptions): Effect.Effect<Session, LedgerErro
       yield* attempt("firing schedules", fire)
       if (now >= lookForAwaited) {
         lookForAwaited = now + awaitedEvery
-        yield* attempt("answering for ended runs", Effect.asVoid(answerAwaited(ledger, {})))
+        yield* attempt("answering for ended runs", answerAwaited(ledger, {}))
       }
       yield* attempt("claiming branches", claimSome(thorough))
       if (thorough) {

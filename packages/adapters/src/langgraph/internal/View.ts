@@ -58,6 +58,8 @@ export class ThreadView {
   private readonly found: Array<CheckpointView> = []
   private readonly questions = new Map<string, Asked>()
   private values: Values = {}
+  /** Rough size of what is kept (characters). */
+  weight = 0
   private position: { readonly seq: number; readonly digest: string } | undefined
 
   /** The last entry that was read; `undefined` before there is one. */
@@ -75,6 +77,7 @@ export class ThreadView {
     for (const entry of entries) {
       if (entry.seq <= (this.position?.seq ?? 0)) continue
       this.apply(entry)
+      this.weight += entry.payload.length
       this.position = { seq: entry.seq, digest: entry.digest }
     }
   }
