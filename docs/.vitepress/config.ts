@@ -38,6 +38,7 @@ const sidebar = [
     ["The command line", "command-line"],
     ["Operations", "operations"],
     ["Observability", "observability"],
+    ["Finding and keeping", "finding"],
     ["Compression and encryption", "payloads"]
   ]),
   group("Coming from", [

@@ -4,14 +4,19 @@ import { answer } from "./commands/Answer.js"
 import { cancel } from "./commands/Cancel.js"
 import { dev } from "./commands/Dev.js"
 import { doctor } from "./commands/Doctor.js"
+import { exporting } from "./commands/Export.js"
 import { fork } from "./commands/Fork.js"
 import { history } from "./commands/History.js"
+import { importing } from "./commands/Import.js"
 import { migrate } from "./commands/Migrate.js"
 import { purge } from "./commands/Purge.js"
+import { queues } from "./commands/Queues.js"
 import { replay } from "./commands/Replay.js"
 import { runs } from "./commands/Runs.js"
+import { schedules } from "./commands/Schedules.js"
 import { settle } from "./commands/Settle.js"
 import { show } from "./commands/Show.js"
+import { signal } from "./commands/Signal.js"
 import { start } from "./commands/Start.js"
 import { verify } from "./commands/Verify.js"
 import { worker } from "./commands/Worker.js"
@@ -25,6 +30,7 @@ const root = Command.make("fermata").pipe(
     runs,
     show,
     answer,
+    signal,
     fork,
     cancel,
     settle,
@@ -32,6 +38,10 @@ const root = Command.make("fermata").pipe(
     replay,
     verify,
     purge,
+    exporting,
+    importing,
+    schedules,
+    queues,
     migrate,
     doctor
   ])

@@ -53,6 +53,7 @@ const byTag: Readonly<Record<string, number>> = {
   ModuleInvalid: exitCodes.usage,
   HistoryFileInvalid: exitCodes.usage,
   InvalidId: exitCodes.usage,
+  ImportInvalid: exitCodes.usage,
   Unwell: exitCodes.unwell,
   ReplayDiverged: exitCodes.unwell,
   RunCancelled: exitCodes.unwell,
@@ -63,6 +64,7 @@ const byTag: Readonly<Record<string, number>> = {
   RunPurged: exitCodes.notFound,
   UnknownInterrupt: exitCodes.notFound,
   UnknownEffect: exitCodes.notFound,
+  ScheduleNotFound: exitCodes.notFound,
   UnknownCheckpoint: exitCodes.notFound,
   LedgerUnavailable: exitCodes.database,
   LedgerUnusable: exitCodes.database

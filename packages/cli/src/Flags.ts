@@ -71,3 +71,11 @@ export const decoded = <A>(
       Effect.fail(new UsageError({ what, detail: `does not satisfy its Schema: ${issues.join("; ")}` })),
     onRight: Effect.succeed
   })
+
+/** The time of an option, by ISO 8601: a date, or a date with a time (of UTC, if it ends with Z). */
+export const timeOf = (what: string, text: string): Effect.Effect<Date, UsageError> => {
+  const time = new Date(text)
+  return /^\d{4}-\d\d-\d\d/.test(text) && !Number.isNaN(time.getTime())
+    ? Effect.succeed(time)
+    : Effect.fail(new UsageError({ what, detail: "is no time: it reads 2026-01-31 or 2026-01-31T08:00:00Z" }))
+}

@@ -1,9 +1,9 @@
 /** Every command on SQLite in this process; the ones that cross processes as real ones, on both databases. */
 import { NodeContext } from "@effect/platform-node"
-import { Client } from "@fermata/runtime"
+import { Client, RunSchedule, Signal, Worker, Workflow } from "@fermata/runtime"
 import * as PlaneAddress from "@fermata/test/PlaneAddress"
 import { describe, expect, it } from "@effect/vitest"
-import { Console, Effect } from "effect"
+import { Console, Effect, Layer, Schema } from "effect"
 import { spawn } from "node:child_process"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -149,6 +149,98 @@ describe("the command line", () => {
       writeFileSync(file, out.replace("12000", "12001"))
       expect(yield* fermata("replay", file, "--module", module)).toMatchObject({ code: 64 })
     })
+  )
+})
+
+describe.each(PlaneAddress.databases)("finding and keeping by the command line on %s", (database) => {
+  it.scopedLive(
+    "runs are counted by tag, signalled, exported, imported and purged; schedules and queues are listed and paused",
+    () =>
+      Effect.gen(function* () {
+        const folder = yield* PlaneAddress.freshFolder
+        const address = yield* PlaneAddress.fresh(database)
+        const at = ["--url", address._tag === "Sqlite" ? address.filename : address.url, "--json"]
+        const other = ["--db", join(folder, "other.db"), "--json"]
+        const file = join(folder, "module.mjs")
+        const runtime = fileURLToPath(new URL("../../runtime/dist/index.js", import.meta.url))
+        writeFileSync(
+          file,
+          `import { Signal, Workflow } from ${JSON.stringify(runtime)}
+           const Hurry = Signal.make("hurry")
+           export const workflows = [Workflow.make("order", { version: "1", signals: [Hurry] }, () => Signal.next(Hurry))]`
+        )
+        const Order = Workflow.make(
+          "order",
+          { version: "1", signals: [Signal.make("hurry")], tags: { tenant: Schema.String, cents: Schema.Number } },
+          () => Effect.void
+        )
+        yield* Effect.gen(function* () {
+          const client = yield* Client.Client
+          for (const [run, cents] of [
+            ["a", 100],
+            ["b", 200]
+          ] as const) {
+            yield* client.start(Order, undefined, { run, tags: { tenant: "acme", cents }, queue: "mail" })
+          }
+          const spec = RunSchedule.every("1 hour")
+          yield* client.schedules.create("hourly", { workflow: Order, input: undefined, spec })
+        }).pipe(Effect.provide(PlaneAddress.layer(address)))
+
+        expect(json(yield* fermata("runs", "--tag", "tenant=acme", "--tag", "cents=150..", ...at))).toMatchObject([
+          { run: "b" }
+        ])
+        expect(json(yield* fermata("runs", "--count", "--tag", "tenant=acme", ...at))).toEqual({ count: 2 })
+        expect(yield* fermata("runs", "--tag", "tenant", ...at)).toMatchObject({ code: 64 })
+        expect(yield* fermata("runs", "--started-after", "soon", ...at)).toMatchObject({ code: 64 })
+
+        const signal = ["signal", "a", "hurry", "--module", file, "--message", "m"]
+        expect(json(yield* fermata(...signal, ...at))).toMatchObject({ verdict: "Accepted", message: "m" })
+        expect(json(yield* fermata(...signal, ...at))).toMatchObject({ verdict: "Duplicate" })
+        expect(yield* fermata("signal", "a", "slow", "--module", file, ...at)).toMatchObject({ code: 64 })
+
+        expect(json(yield* fermata("queues", "list", ...at))).toMatchObject([
+          { name: "mail", ready: 2, paused: false, workers: [] }
+        ])
+        expect(json(yield* fermata("queues", "pause", "mail", ...at))).toEqual({ queue: "mail", paused: true })
+        // No worker serves the queue: doctor says so.
+        expect(json(yield* fermata("doctor", ...at))).toMatchObject({
+          findings: [{ kind: "unserved", subject: "order@1|mail" }]
+        })
+
+        expect(json(yield* fermata("schedules", "pause", "hourly", ...at))).toMatchObject({ paused: true })
+        expect(json(yield* fermata("schedules", "list", ...at))).toMatchObject([{ id: "hourly", paused: true }])
+        expect(json(yield* fermata("schedules", "trigger", "hourly", ...at))).toMatchObject({ created: true })
+        expect(yield* fermata("schedules", "resume", "daily", ...at)).toMatchObject({ code: 3 })
+
+        const { out } = yield* fermata("export", "a", ...at)
+        const lines = join(folder, "a.jsonl")
+        writeFileSync(lines, `${out}\n`)
+        expect(json(yield* fermata("import", lines, ...other))).toMatchObject({ run: "a", branches: 1 })
+        expect(yield* fermata("import", lines, ...other)).toMatchObject({ code: 2 })
+        writeFileSync(lines, out.replace("acme", "evil"))
+        expect(yield* fermata("import", lines, ...at)).toMatchObject({ code: 64 })
+
+        expect(yield* fermata("purge", ...at)).toMatchObject({ code: 64 })
+        expect(json(yield* fermata("purge", "--tag", "tenant=acme", "--dry-run", ...at))).toEqual({
+          dryRun: true,
+          purged: [],
+          kept: ["b", "a"]
+        })
+        yield* Effect.gen(function* () {
+          const client = yield* Client.Client
+          yield* client.queues.resume("mail")
+          for (const run of ["a", "b"]) yield* client.awaitStatus(run, ({ status }) => status === "completed")
+        }).pipe(
+          Effect.provide(
+            Worker.layer({ workflows: [Order], queues: ["mail"] }).pipe(Layer.provideMerge(PlaneAddress.layer(address)))
+          )
+        )
+        const over = ["purge", "--status", "completed", "--tag", "tenant=acme", "--ended-after", "2020-01-01"]
+        expect(json(yield* fermata(...over, "--dry-run", ...at))).toMatchObject({ purged: ["b", "a"] })
+        expect(json(yield* fermata(...over, ...at))).toMatchObject({ dryRun: false, purged: ["b", "a"] })
+        expect(yield* fermata("export", "a", ...at)).toMatchObject({ code: 3 })
+      }),
+    60_000
   )
 })
 

@@ -16,6 +16,7 @@ import {
   Scope
 } from "effect"
 import { withHandlers } from "./internal/ChildRuns.js"
+import * as Retention from "./Retention.js"
 import * as WorkerSession from "./internal/WorkerSession.js"
 import * as WorkQueue from "./WorkQueue.js"
 import type * as Workflow from "./Workflow.js"
@@ -44,6 +45,8 @@ export interface WorkerOptions<Ws extends ReadonlyArray<unknown>> {
   readonly residentBranches?: number
   /** Bytes that parked branches may take together, as an estimate; 64 MiB by default. */
   readonly residentBytes?: number
+  /** How long runs are kept that are over, by the name of their workflow; for ever if left out. See `Retention`. */
+  readonly retention?: Retention.Policies
   /** How often it looks for work that no announcement told of; 1 second by default. */
   readonly poll?: Duration.DurationInput
 }
@@ -112,6 +115,10 @@ const make = (
       current = yield* Effect.orDie(Effect.retry(open, Schedule.spaced("1 second")))
     })
     yield* Effect.forkScoped(Effect.forever(supervise))
+    if (options.retention !== undefined) {
+      const policies = Retention.checked(options.retention)
+      yield* Effect.forkScoped(Effect.provideService(Retention.housekeeping(policies), Ledger, ledger))
+    }
     return {
       name: Effect.sync(() => current.session.worker),
       running: Effect.sync(() => current.session.running())

@@ -7,8 +7,7 @@ import { stateOf } from "../BranchTree.js"
 import { UsageError } from "../CliError.js"
 import { common, onPlane } from "../Flags.js"
 import { oneLine, print, table, time } from "../Output.js"
-
-const statuses = ["ready", "running", "waiting", "stuck", "completed", "failed", "cancelled"] as const
+import { filterOf, runFilters } from "../RunFilters.js"
 
 /** Looks again this often without having heard of a change (an announcement may be lost). */
 const lookEvery = "2 seconds"
@@ -17,10 +16,10 @@ export const runs = Command.make(
   "runs",
   {
     ...common,
-    workflow: Options.text("workflow").pipe(Options.withDescription("Runs of this workflow"), Options.optional),
-    status: Options.choice("status", statuses).pipe(Options.withDescription("Runs of this status"), Options.optional),
+    ...runFilters,
     after: Options.text("after").pipe(Options.withDescription("The last run of the page before"), Options.optional),
     limit: Options.integer("limit").pipe(Options.withDescription("Runs of a page"), Options.withDefault(50)),
+    count: Options.boolean("count").pipe(Options.withDescription("Say how many there are, instead of which")),
     watch: Options.boolean("watch").pipe(Options.withDescription("Print again whenever something changes"))
   },
   (options) =>
@@ -34,10 +33,14 @@ export const runs = Command.make(
             () => new UsageError({ what: "--after", detail: "is no run id" })
           )
         )
+        const filter = yield* filterOf(options)
+        if (options.count) {
+          const count = yield* client.count(filter)
+          return yield* print(options.json, { count }, () => [String(count)])
+        }
         const list = client.list({
           limit: options.limit,
-          ...(Option.isSome(options.workflow) ? { workflow: options.workflow.value } : {}),
-          ...(Option.isSome(options.status) ? { status: options.status.value } : {}),
+          ...filter,
           ...(Option.isSome(after) ? { after: after.value } : {})
         })
         if (!options.watch) return yield* Effect.flatMap(list, (found) => print(options.json, found, () => rows(found)))
