@@ -1,5 +1,6 @@
 /** All mutants of the contract's decisions. */
 import { effectMutants } from "./EffectMutants.js"
+import { keyMutants } from "./KeyMutants.js"
 import { loopMutants } from "./LoopMutants.js"
 import type { Mutant } from "./Mutant.js"
 import { outsideMutants } from "./OutsideMutants.js"
@@ -14,5 +15,6 @@ export const mutants: ReadonlyArray<Mutant> = [
   ...effectMutants,
   ...recoveryMutants,
   ...loopMutants,
+  ...keyMutants,
   ...queueMutants
 ]

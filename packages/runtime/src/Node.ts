@@ -79,6 +79,13 @@ type HandlersOf<H extends string> = H extends string ? HandlerOf<H> : never
 export interface Node<N extends string, I, A, E, H extends string, S = never> {
   /** Calls it from a workflow. */
   (input: I): Effect.Effect<A, E, WorkflowScope | HandlersOf<H> | S>
+  /**
+   * Calls it as the step `name@key`, instead of counting calls: wherever the workflow calls it by this key, and however often,
+   * it is one step, which runs once. Who calls it while it runs waits for it, who calls it later has its outcome. An iteration
+   * of a loop has keys of its own. Dies with `StepKeyReused` if the key's step has another input, or was interrupted; with
+   * `InvalidValue` if the key is not an identifier, contains `#`, `|`, `~` or `%`, or if the node's name contains `@`.
+   */
+  readonly withKey: (key: string) => (input: I) => Effect.Effect<A, E, WorkflowScope | HandlersOf<H> | S>
   readonly name: N
   readonly input: Schema.Schema<I, unknown>
   readonly success: Schema.Schema<A, unknown>
@@ -157,8 +164,11 @@ export const make = <
   const success = (options.success ?? Schema.Void) as Schema.Schema<A, unknown>
   const error = (options.error ?? Schema.Never) as Schema.Schema<E, unknown>
   const self = (value: I) => command((scope, fiber) => scope.call(node as unknown as Any, value, fiber))
+  const withKey = (key: string) => (value: I) =>
+    command((scope, fiber) => scope.call(node as unknown as Any, value, fiber, key))
   const effects: ReadonlyArray<{ readonly name: string }> = options.effects ?? []
   const node = Object.assign(self, {
+    withKey,
     input,
     success,
     error,

@@ -35,6 +35,22 @@ export class InvalidValue extends Schema.TaggedError<InvalidValue>("fermata/Inva
   }
 }
 
+/**
+ * A defect of the workflow: it called a node by a key that another step of the same scope has. `input`: that one was called
+ * with another input. `withdrawn`: all who waited for that one were interrupted, so it has no outcome and cannot run again.
+ */
+export class StepKeyReused extends Schema.TaggedError<StepKeyReused>("fermata/StepKeyReused")("StepKeyReused", {
+  branch: Schema.String,
+  step: Schema.String,
+  because: Schema.Literal("input", "withdrawn")
+}) {
+  override get message() {
+    return this.because === "input"
+      ? `Step ${this.step} of branch ${this.branch} was called with another input: give other work another key.`
+      : `Step ${this.step} of branch ${this.branch} was interrupted before it had an outcome: call it by another key.`
+  }
+}
+
 /** An id is not one: empty, too long, or with characters that ids may not have. */
 export class InvalidId extends Schema.TaggedError<InvalidId>("fermata/InvalidId")("InvalidId", {
   what: Schema.String,

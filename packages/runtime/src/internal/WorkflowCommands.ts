@@ -7,6 +7,8 @@ import {
   type Entry,
   type EntryDraft,
   isClaimed,
+  type KeyedStepName,
+  keyedStep,
   messageChannel,
   payloadOf,
   type ReceivedMessage,
@@ -24,6 +26,7 @@ import * as Tag from "../Tag.js"
 import type * as Workflow from "../Workflow.js"
 import type { BranchWriter } from "./BranchWriter.js"
 import type { Command, InterruptCommand, StepCommand, TimerCommand } from "./Command.js"
+import { KeyedSteps } from "./KeyedSteps.js"
 import { digest, draft } from "./Payload.js"
 import { entryUnreadable, foreignScheduler, nonDeterminism, undeclaredMessage } from "./Problems.js"
 import { describeEntry, type Divergence, type Timeline } from "./Timeline.js"
@@ -62,6 +65,8 @@ export class WorkflowCommands implements Commands {
   private ordinals = new Map<string, number>()
   /** What was decided of each patch: once for an execution (in a loop: an iteration), at its first question. */
   private patches = new Map<string, boolean>()
+  /** Steps that were called by a key of the workflow's choice. */
+  private keyed = new KeyedSteps()
   /** Inside an iteration: positions of what it took and wrote. */
   claimed: Array<number> | undefined = undefined
   /** Inside an iteration: the commands around its loop. */
@@ -78,27 +83,44 @@ export class WorkflowCommands implements Commands {
 
   // ── From the workflow's fibers ──────────────────────────────────────────────────────────────────────────
 
-  call(node: Node.Any, input: unknown, fiber: Fiber.RuntimeFiber<unknown, unknown>): Effect.Effect<unknown, unknown> {
+  call(
+    node: Node.Any,
+    input: unknown,
+    fiber: Fiber.RuntimeFiber<unknown, unknown>,
+    ownKey?: string
+  ): Effect.Effect<unknown, unknown> {
     if (!this.own(fiber)) return Effect.never
-    const key = this.key(node.name)
+    const named: KeyedStepName =
+      ownKey === undefined ? { _tag: "Named", step: this.key(node.name) } : keyedStep(this.prefix, node.name, ownKey)
+    if (named._tag === "Refused") {
+      return Effect.die(new InvalidValue({ what: `key of a call of node ${node.name}`, issues: [named.problem] }))
+    }
+    const key = named.step
     const encoded = this.context.writer.fitting(node.codecs.input.encode(input))
     if (Either.isLeft(encoded)) {
       return Effect.die(new InvalidValue({ what: `input of node ${node.name} (${key})`, issues: encoded.left.issues }))
     }
-    return Effect.async((resume) => {
+    const inputDigest = digest(encoded.right)
+    const begin = (resume: StepCommand["resume"]): StepCommand => {
       const command: StepCommand = {
         kind: "step",
         key,
         node,
         input: encoded.right,
-        inputDigest: digest(encoded.right),
+        inputDigest,
         since: this.context.time(),
         withdrawing: false,
         resume
       }
       this.waiting.set(key, command)
       this.started.push(command)
-      return Effect.suspend(() => this.withdraw(command))
+      return command
+    }
+    const withdraw = (command: StepCommand) => this.withdraw(command)
+    if (ownKey !== undefined) return this.keyed.call(this.branch, key, inputDigest, begin, withdraw)
+    return Effect.async((resume) => {
+      const command = begin(resume)
+      return Effect.suspend(() => withdraw(command))
     })
   }
 
@@ -300,6 +322,7 @@ export class WorkflowCommands implements Commands {
     scoped.prefix = scope
     scoped.ordinals = new Map()
     scoped.patches = new Map()
+    scoped.keyed = new KeyedSteps()
     scoped.claimed = []
     scoped.enclosing = this
     return scoped

@@ -19,7 +19,9 @@ export interface Commands {
   readonly call: (
     node: Node.Any,
     input: unknown,
-    fiber: Fiber.RuntimeFiber<unknown, unknown>
+    fiber: Fiber.RuntimeFiber<unknown, unknown>,
+    /** What names the step instead of the count of the node's calls. */
+    key?: string
   ) => Effect.Effect<unknown, unknown>
   readonly loop: (loop: LoopDefinition) => Effect.Effect<unknown, unknown, unknown>
   readonly ask: (
