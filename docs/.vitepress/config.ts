@@ -21,7 +21,7 @@ const sidebar = [
     ["Capabilities and their tests", "capabilities"]
   ]),
   group("Write workflows", [
-    ["Steps: retries and time limits", "steps"],
+    ["Steps: retries, time limits and keys", "steps"],
     ["Signals, queries and updates", "signals"],
     ["Human tasks", "human-tasks"],
     ["Loops", "loops"],
