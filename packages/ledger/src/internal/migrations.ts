@@ -305,8 +305,8 @@ export const migrations: Record<string, Effect.Effect<void, unknown, SqlClient>>
   "5_queues": statements(queues),
   "6_messages": statements(messages),
   "7_schedules": statements(schedules),
-  "10_tags": statements(tags),
-  "12_items": statements(items)
+  "8_tags": statements(tags),
+  "9_items": statements(items)
 }
 
 /** The newest migration that this code knows; a database beyond it is left alone. */
